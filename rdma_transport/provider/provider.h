@@ -1,0 +1,255 @@
+// The seam between the transport and RDMA devices.
+//
+// libibverbs' hot calls (ibv_post_send, ibv_poll_cq, ibv_post_srq_recv,
+// ibv_req_notify_cq, ibv_alloc_mw, ...) are inline functions that jump through
+// `context->ops`. A provider therefore only hands out `ibv_context`, `ibv_qp`,
+// `ibv_cq`, ... whose ops are a driver's: the transport's hot path is plain verbs
+// on every device, with no virtual call of our own. What libibverbs exports as
+// functions instead (the control path) goes through `Device`, and connecting
+// goes through `ConnectionManager`.
+//
+//   absl::StatusOr<std::unique_ptr<Device>> device = provider->Open("soft0");
+//   ibv_pd* pd = (*device)->AllocPd();
+//   ibv_cq* cq = (*device)->CreateCq(256, nullptr, channel);
+//   auto cm = (*device)->CreateConnectionManager();
+//   (*cm)->Connect(address, qp, params, nullptr);
+//   ... ibv_post_send(qp, &wr, &bad), ibv_poll_cq(cq, 16, wc) ...
+//
+// Errors: functions named after a verbs call return what that call returns, with
+// errno as its man page says (a null pointer and errno, or an errno value). The
+// RAII types of rdma_transport/verbs/ turn that into absl::Status.
+//
+// Threads: a Device's functions may be called from any thread. Objects made of a
+// device opened with `single_threaded_queues` follow the rule of an
+// ibv_alloc_td(3) thread domain instead: a CQ, and the QPs and SRQs that use it,
+// are used by one thread at a time. PDs, MRs, and MWs stay thread-safe.
+#ifndef VERBENA_RDMA_TRANSPORT_PROVIDER_PROVIDER_H_
+#define VERBENA_RDMA_TRANSPORT_PROVIDER_PROVIDER_H_
+
+#include <infiniband/verbs.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+
+namespace rdma {
+
+// An IPv4 or IPv6 address with a port.
+struct SocketAddress {
+  sockaddr_storage storage = {};
+
+  const sockaddr* get() const {
+    return reinterpret_cast<const sockaddr*>(&storage);
+  }
+  socklen_t length() const {
+    return storage.ss_family == AF_INET6 ? sizeof(sockaddr_in6)
+                                         : sizeof(sockaddr_in);
+  }
+  int family() const { return storage.ss_family; }
+  uint16_t port() const;
+  void set_port(uint16_t port);
+  bool is_any() const;  // 0.0.0.0 or [::]
+
+  // "127.0.0.1:50051", "[::1]:50051".
+  std::string ToString() const;
+  // A numeric address without brackets ("127.0.0.1", "::1").
+  static absl::StatusOr<SocketAddress> FromNumeric(std::string_view host,
+                                                   uint16_t port);
+};
+
+// What each side says when it connects or accepts; rdma_conn_param of
+// rdma_connect(3) and rdma_accept(3).
+struct ConnectionParameters {
+  // At most kMaxConnectPrivateData / kMaxAcceptPrivateData bytes. The peer sees
+  // it zero-padded to some length on some devices: carry your own length.
+  std::string private_data;
+  uint8_t responder_resources = 16;  // READs this side serves at once
+  uint8_t initiator_depth = 16;      // READs this side issues at once
+  uint8_t rnr_retry_count = 6;       // of the peer's sends; 7 is for ever
+  uint8_t retry_count = 6;
+  uint8_t min_rnr_timer = 12;        // IBTA encoding; 12 is 0.64 ms; never 0
+};
+inline constexpr size_t kMaxConnectPrivateData = 56;
+inline constexpr size_t kMaxAcceptPrivateData = 196;
+inline constexpr size_t kMaxRejectPrivateData = 148;
+
+// A connection in the making, or made; an rdma_cm_id. Owned by its
+// ConnectionManager until Destroy.
+class CmId {
+ public:
+  virtual ~CmId() = default;
+
+  void* context = nullptr;  // the user's
+
+  virtual SocketAddress local_address() const = 0;
+  virtual SocketAddress peer_address() const = 0;
+};
+
+struct CmEvent {
+  enum class Type {
+    // `id` is new, made from the listening id `listener`; the user answers with
+    // Accept or Reject, and owns `id` (Destroy) from now on. private_data is the
+    // client's.
+    kConnectRequest,
+    // The connection is up: the QP is in RTS. On the connecting side
+    // private_data is the server's.
+    kEstablished,
+    // Connecting failed: `status` says why and what to do; `id` stays to be
+    // destroyed. For a rejection by the peer's user, `rejected` is set and
+    // private_data is the reason it gave.
+    kConnectFailed,
+    // The peer went away, or closed. The QP is in ERR or soon will be after
+    // Disconnect; outstanding work requests flush.
+    kDisconnected,
+    // The listening id can take no more connections.
+    kListenFailed,
+  };
+
+  Type type;
+  CmId* id = nullptr;
+  CmId* listener = nullptr;
+  absl::Status status;
+  bool rejected = false;
+  std::string private_data;
+  // What the peer offered (kConnectRequest, kEstablished): its initiator_depth
+  // bounds our responder_resources, and the other way round.
+  uint8_t responder_resources = 0;
+  uint8_t initiator_depth = 0;
+};
+
+// Brings RC QPs up and reports when they go down: rdma_cm(7) with an event
+// channel. Thread rule: one thread at a time.
+class ConnectionManager {
+ public:
+  // Destroys what is left of its ids. REQUIRES: the QPs given to it are
+  // destroyed or no longer used.
+  virtual ~ConnectionManager() = default;
+
+  // Readable (poll, epoll; level-triggered) when GetEvent may have an event.
+  virtual int fd() const = 0;
+  // Does what there is to do without blocking and returns the next event, or
+  // nothing. rdma_get_cm_event(3); events need no acknowledgement.
+  virtual std::optional<CmEvent> GetEvent() = 0;
+
+  // Listens on `address`; port 0 picks one (see CmId::local_address).
+  // ALREADY_EXISTS: in use, and by whom where that is known.
+  virtual absl::StatusOr<CmId*> Listen(const SocketAddress& address,
+                                       int backlog, void* context) = 0;
+
+  // Starts connecting `qp` (in RESET, of this device) to `address`. kEstablished
+  // or kConnectFailed follows, the latter at `timeout` at the latest. The
+  // manager moves the QP through INIT and RTR to RTS.
+  virtual absl::StatusOr<CmId*> Connect(const SocketAddress& address, ibv_qp* qp,
+                                        const ConnectionParameters& parameters,
+                                        absl::Duration timeout,
+                                        void* context) = 0;
+
+  // Accepts a kConnectRequest with `qp` (in RESET). Receives may complete
+  // before kEstablished.
+  virtual absl::Status Accept(CmId* id, ibv_qp* qp,
+                              const ConnectionParameters& parameters) = 0;
+  // Declines it and says why. The id stays to be destroyed.
+  virtual absl::Status Reject(CmId* id, std::string_view reason) = 0;
+
+  // Ends a connection: the QP goes to ERR and flushes; the peer sees
+  // kDisconnected. rdma_disconnect(3).
+  virtual void Disconnect(CmId* id) = 0;
+  // Frees the id; no event names it any more. A QP that it connected must be
+  // destroyed before.
+  virtual void Destroy(CmId* id) = 0;
+};
+
+// What memory is to be used for; a device may place it accordingly.
+enum class MemoryUse {
+  kLocal,           // this process writes, peers at most read (RDMA READ)
+  kRemoteWritable,  // peers write too (RDMA WRITE, atomics)
+};
+
+// One opened device: ibv_context and the control verbs.
+class Device {
+ public:
+  // ibv_close_device(3). REQUIRES: everything made of it is destroyed.
+  virtual ~Device() = default;
+
+  virtual ibv_context* context() = 0;
+  virtual std::string_view name() const = 0;
+  virtual const ibv_device_attr& attributes() const = 0;
+  virtual uint32_t max_inline_data() const = 0;
+
+  // Memory fit for RegMr on this device: page-aligned, zeroed, its pages
+  // present. Null and errno (ENOMEM) where there is none. Memory from elsewhere
+  // can be registered on hardware only; the software device says EOPNOTSUPP.
+  virtual void* AllocateMemory(size_t bytes, MemoryUse use) = 0;
+  // REQUIRES: no MR covers it.
+  virtual void FreeMemory(void* memory, size_t bytes) = 0;
+
+  virtual ibv_pd* AllocPd() = 0;
+  virtual int DeallocPd(ibv_pd* pd) = 0;
+
+  virtual ibv_mr* RegMr(ibv_pd* pd, void* addr, size_t length, int access) = 0;
+  virtual int DeregMr(ibv_mr* mr) = 0;
+
+  virtual ibv_comp_channel* CreateCompChannel() = 0;
+  virtual int DestroyCompChannel(ibv_comp_channel* channel) = 0;
+  // Does not block: -1 and EAGAIN where there is no event.
+  virtual int GetCqEvent(ibv_comp_channel* channel, ibv_cq** cq,
+                         void** cq_context) = 0;
+  virtual void AckCqEvents(ibv_cq* cq, unsigned int count) = 0;
+
+  virtual ibv_cq* CreateCq(int cqe, void* cq_context, ibv_comp_channel* channel,
+                           int comp_vector) = 0;
+  virtual int DestroyCq(ibv_cq* cq) = 0;
+
+  virtual ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) = 0;
+  virtual int ModifySrq(ibv_srq* srq, ibv_srq_attr* attr, int mask) = 0;
+  virtual int QuerySrq(ibv_srq* srq, ibv_srq_attr* attr) = 0;
+  virtual int DestroySrq(ibv_srq* srq) = 0;
+
+  virtual ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* init) = 0;
+  virtual int ModifyQp(ibv_qp* qp, ibv_qp_attr* attr, int mask) = 0;
+  virtual int QueryQp(ibv_qp* qp, ibv_qp_attr* attr, int mask,
+                      ibv_qp_init_attr* init) = 0;
+  virtual int DestroyQp(ibv_qp* qp) = 0;
+
+  // context()->async_fd is readable when there is one. Does not block: -1 and
+  // EAGAIN where there is none. ibv_get_async_event(3).
+  virtual int GetAsyncEvent(ibv_async_event* event) = 0;
+  virtual void AckAsyncEvent(ibv_async_event* event) = 0;
+
+  virtual absl::StatusOr<std::unique_ptr<ConnectionManager>>
+  CreateConnectionManager() = 0;
+};
+
+struct DeviceOptions {
+  // See "Threads" above.
+  bool single_threaded_queues = false;
+  // Software device: peers of other users may connect.
+  bool allow_other_users = false;
+};
+
+// A kind of device: hardware, software, simulated.
+class Provider {
+ public:
+  virtual ~Provider() = default;
+
+  virtual std::string_view name() const = 0;  // "software"
+  virtual std::vector<std::string> ListDevices() = 0;
+  // NOT_FOUND where there is no such device, and names those there are.
+  virtual absl::StatusOr<std::unique_ptr<Device>> Open(
+      std::string_view device_name, const DeviceOptions& options) = 0;
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_PROVIDER_PROVIDER_H_

@@ -1,0 +1,203 @@
+// Reference-counted memory, and chains of it: what a transport and the layers
+// above it pass to each other instead of copying bytes.
+//
+// A `BufferBlock` is one piece of memory with one owner (a pool of registered
+// memory, or the heap). A `Buffer` is a counted view of a part of a block; a
+// `BufferChain` is a list of buffers that together are one run of bytes.
+//
+//   absl::StatusOr<rpc::Buffer> buffer = channel->AllocateBuffer(1 << 20);
+//   std::memcpy(buffer->mutable_data(), tensor, 1 << 20);
+//   context.set_attachment(rpc::BufferChain(*std::move(buffer)));
+//
+// Thread rule: a `Buffer` or a `BufferChain` object belongs to one thread at a
+// time, as an int does; blocks may be shared, and their count is atomic. The
+// bytes of a buffer that was handed to a call must not change until the call is
+// over: a peer may be reading them.
+#ifndef VERBENA_RPC_BUFFER_H_
+#define VERBENA_RPC_BUFFER_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+
+namespace rpc {
+
+// One piece of memory and its owner. Implemented by whoever owns memory.
+class BufferBlock {
+ public:
+  BufferBlock(const BufferBlock&) = delete;
+  BufferBlock& operator=(const BufferBlock&) = delete;
+
+  std::byte* data() const { return data_; }
+  size_t capacity() const { return capacity_; }
+
+  // Identifies the memory's registration: a transport recognises its own
+  // registered memory by this pointer and copies what is not its own. Null for
+  // memory that nobody registered.
+  const void* domain() const { return domain_; }
+
+  void Ref() { refs_.fetch_add(1, std::memory_order_relaxed); }
+  // The last one gives the memory back to its owner, on the calling thread.
+  void Unref() {
+    // A sole owner needs no read-modify-write: nobody else can add a reference.
+    if (refs_.load(std::memory_order_acquire) == 1 ||
+        refs_.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      Recycle();
+    }
+  }
+  // True when the caller holds the only reference.
+  bool unique() const { return refs_.load(std::memory_order_acquire) == 1; }
+
+ protected:
+  // A block starts with one reference, which the first Buffer takes over.
+  BufferBlock(std::byte* data, size_t capacity, const void* domain)
+      : data_(data), capacity_(capacity), domain_(domain) {}
+  virtual ~BufferBlock() = default;
+
+  // For owners that hand the same block out again.
+  void ResetRefs() { refs_.store(1, std::memory_order_relaxed); }
+  void SetMemory(std::byte* data, size_t capacity) {
+    data_ = data;
+    capacity_ = capacity;
+  }
+
+ private:
+  // Called once the last reference is gone, on any thread. Must not block.
+  virtual void Recycle() = 0;
+
+  std::atomic<uint32_t> refs_{1};
+  std::byte* data_;
+  size_t capacity_;
+  const void* domain_;
+};
+
+// A counted view of `size()` bytes of a block. Copying shares the block.
+class Buffer {
+ public:
+  Buffer() = default;
+  // Takes over the caller's reference to `block`.
+  // REQUIRES: [data, data + size) lies in the block.
+  Buffer(BufferBlock* block, std::byte* data, size_t size)
+      : block_(block), data_(data), size_(size) {}
+  ~Buffer() { reset(); }
+
+  Buffer(const Buffer& other)
+      : block_(other.block_), data_(other.data_), size_(other.size_) {
+    if (block_ != nullptr) block_->Ref();
+  }
+  Buffer(Buffer&& other) noexcept
+      : block_(std::exchange(other.block_, nullptr)),
+        data_(std::exchange(other.data_, nullptr)),
+        size_(std::exchange(other.size_, 0)) {}
+  Buffer& operator=(Buffer other) noexcept {
+    std::swap(block_, other.block_);
+    std::swap(data_, other.data_);
+    std::swap(size_, other.size_);
+    return *this;
+  }
+
+  // Heap memory, not registered: a transport copies it when it sends it.
+  static Buffer FromHeap(size_t size);
+  static Buffer CopyOf(std::string_view bytes);
+
+  const std::byte* data() const { return data_; }
+  std::byte* mutable_data() { return data_; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  std::string_view view() const {
+    return {reinterpret_cast<const char*>(data_), size_};
+  }
+  BufferBlock* block() const { return block_; }
+
+  // Bytes of the block in front of data(), free to use where unique().
+  size_t headroom() const {
+    return block_ == nullptr ? 0 : static_cast<size_t>(data_ - block_->data());
+  }
+
+  // Shrinks the view. REQUIRES: count <= size().
+  void remove_prefix(size_t count) {
+    data_ += count;
+    size_ -= count;
+  }
+  void remove_suffix(size_t count) { size_ -= count; }
+  // Shares [offset, offset + size). REQUIRES: it lies inside this view.
+  Buffer Slice(size_t offset, size_t size) const {
+    if (block_ != nullptr) block_->Ref();
+    return Buffer(block_, data_ + offset, size);
+  }
+
+  void reset() {
+    if (block_ != nullptr) std::exchange(block_, nullptr)->Unref();
+    data_ = nullptr;
+    size_ = 0;
+  }
+
+ private:
+  BufferBlock* block_ = nullptr;
+  std::byte* data_ = nullptr;
+  size_t size_ = 0;
+};
+
+// Buffers that are one run of bytes. Most chains have one buffer.
+class BufferChain {
+ public:
+  using Buffers = absl::InlinedVector<Buffer, 1>;
+
+  BufferChain() = default;
+  explicit BufferChain(Buffer buffer) { Append(std::move(buffer)); }
+  BufferChain(const BufferChain&) = default;
+  BufferChain& operator=(const BufferChain&) = default;
+  // A moved-from chain is empty.
+  BufferChain(BufferChain&& other) noexcept
+      : buffers_(std::move(other.buffers_)),
+        size_(std::exchange(other.size_, 0)) {
+    other.buffers_.clear();
+  }
+  BufferChain& operator=(BufferChain&& other) noexcept {
+    buffers_ = std::move(other.buffers_);
+    size_ = std::exchange(other.size_, 0);
+    other.buffers_.clear();
+    return *this;
+  }
+
+  // Empty buffers are dropped.
+  void Append(Buffer buffer) {
+    if (buffer.empty()) return;
+    size_ += buffer.size();
+    buffers_.push_back(std::move(buffer));
+  }
+  void Append(BufferChain chain) {
+    for (Buffer& buffer : chain.buffers_) Append(std::move(buffer));
+    chain.clear();
+  }
+
+  uint64_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const Buffers& buffers() const { return buffers_; }
+  // The whole as one contiguous view, where it is one buffer or none.
+  bool contiguous() const { return buffers_.size() <= 1; }
+  std::string_view front_view() const {
+    return buffers_.empty() ? std::string_view() : buffers_.front().view();
+  }
+
+  void clear() {
+    buffers_.clear();
+    size_ = 0;
+  }
+  // Copies all bytes to `out`. REQUIRES: room for size() bytes.
+  void CopyTo(std::byte* out) const;
+  std::string ToString() const;
+
+ private:
+  Buffers buffers_;
+  uint64_t size_ = 0;
+};
+
+}  // namespace rpc
+
+#endif  // VERBENA_RPC_BUFFER_H_

@@ -1,0 +1,329 @@
+// The seam between the RPC layer and what carries its calls.
+//
+// rpc/ owns this interface and everything a user sees: methods, messages,
+// metadata, status. A transport carries frames of calls between two endpoints
+// and knows no protobuf and no metadata; rpc/ knows no verbs. The transport of
+// this project is rdma_transport/; tests of rpc/ run on one of their own.
+//
+// A call is two sequences of frames, one each way. The client's first frame
+// opens the call and names its method; the frame with `end` set is the last of
+// its direction. A unary call is one frame each way, both with `end`. Streams
+// use the same frames with more of them (their flow control uses OnSent and
+// CallSink::OnFrame's return; see below).
+//
+//   client                                server
+//   StartCall(method, frame{end})  ---->  ServerSink::OnCall(frame) -> sink
+//   sink->OnFrame(frame{end})      <----  Send(call, frame{end})
+//   sink->OnClosed(OK)                    sink->OnClosed(OK)
+//
+// Threads: the functions of ClientTransport and ServerTransport may be called
+// from any thread, also from inside a sink's callback. A sink's callbacks run
+// one at a time, on whichever thread drives the transport at that moment; no
+// lock of the transport is held then, so they may call back into it.
+//
+// Errors are absl::Status; their codes are gRPC's. A transport never delivers
+// part of a message: a frame arrives whole or the call is closed with a status.
+#ifndef VERBENA_RPC_TRANSPORT_H_
+#define VERBENA_RPC_TRANSPORT_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "rpc/buffer.h"
+
+namespace rpc {
+
+// Names one call of one transport. A handle outlives its call: what is said
+// about a call that is over has no effect.
+struct CallHandle {
+  uint64_t value = 0;  // 0: no call
+
+  explicit operator bool() const { return value != 0; }
+  bool operator==(const CallHandle&) const = default;
+};
+
+// What rpc/ sends. The transport takes the chains over; `header` and
+// `small_message` are only read during the call that takes the frame.
+struct OutgoingFrame {
+  // rpc/'s own header (metadata, a status' text): opaque to the transport. At
+  // most Limits::max_header_bytes. Usually empty.
+  absl::Span<const std::byte> header;
+
+  // The message: none, or one of the two. A message of up to
+  // Limits::copy_message_bytes is best serialized on the stack and given as
+  // `small_message`; a larger one is written into AllocateBuffer's memory. An
+  // empty message is `has_message` with both empty.
+  bool has_message = false;
+  absl::Span<const std::byte> small_message;
+  BufferChain message;
+
+  // Bytes beside the message. Registered memory (AllocateBuffer's, or what an
+  // IncomingFrame held) is not copied; other memory is copied once.
+  BufferChain attachment;
+
+  // The last frame of this direction.
+  bool end = false;
+  // With a server's `end`: the call's status code as gRPC numbers it. The
+  // transport carries it and does not look at it.
+  uint32_t status_code = 0;
+};
+
+// What arrives. Valid during OnFrame; a chain that is moved out stays valid,
+// and the transport replaces the receive buffer it may hold.
+struct IncomingFrame {
+  absl::Span<const std::byte> header;
+  bool has_message = false;
+  BufferChain message;
+  BufferChain attachment;
+  bool end = false;
+  uint32_t status_code = 0;
+};
+
+// How a call ended, as the transport saw it.
+struct CallOutcome {
+  // OK: both directions ended in order. Otherwise why the call was cut off:
+  // UNAVAILABLE (connection), DEADLINE_EXCEEDED, CANCELLED (either side),
+  // RESOURCE_EXHAUSTED (a limit, which the text names), INTERNAL (the peer broke
+  // the protocol).
+  absl::Status status;
+  // False when it is certain that no handler of the peer saw the call, so that
+  // repeating it is safe. Always true where `status` is OK.
+  bool may_have_run = true;
+};
+
+// One call, as its owner in rpc/ hears of it. Callbacks run one at a time and
+// never after OnClosed.
+class CallSink {
+ public:
+  virtual ~CallSink() = default;
+
+  // A frame came, in the order sent.
+  virtual void OnFrame(IncomingFrame& frame) = 0;
+
+  // The memory of one frame given to Send (or StartCall) is no longer used by
+  // the transport nor readable by the peer, and the next may be sent without
+  // piling up. Not called once the call is closed. Default: not interested.
+  virtual void OnSent() {}
+
+  // The call is over; the last callback, exactly once. The transport forgets
+  // the sink before it calls this, so the sink may delete itself.
+  virtual void OnClosed(const CallOutcome& outcome) = 0;
+};
+
+// A flag that one thread sets once and others wait for; what a blocking call
+// waits on. Setting costs one exchange where nobody sleeps.
+class Event {
+ public:
+  // Any thread. What was written before is visible to whoever sees is_set(). A
+  // waiter may destroy the event as soon as it sees it set; Set touches it no
+  // more after that.
+  void Set();
+  bool is_set() const { return state_.load(std::memory_order_acquire) == kSet; }
+  // Sleeps until it is set or `deadline` passes; returns is_set().
+  bool WaitUntil(absl::Time deadline);
+  // For reuse once nobody can be in Set or WaitUntil.
+  void Reset() { state_.store(kClear, std::memory_order_relaxed); }
+
+ private:
+  enum : uint32_t { kClear, kWaiting, kSet };
+  std::atomic<uint32_t> state_{kClear};
+};
+
+// What a peer's frames are held to, and what rpc/ must keep to.
+struct Limits {
+  uint32_t max_header_bytes = 0;     // of OutgoingFrame::header
+  uint32_t copy_message_bytes = 0;   // see OutgoingFrame::small_message
+  uint64_t max_message_bytes = 0;    // of one message, sent
+  uint64_t max_attachment_bytes = 0; // of one attachment, sent
+};
+
+// gRPC's connectivity states (its "Connectivity Semantics" document).
+enum class ConnectivityState {
+  kIdle,
+  kConnecting,
+  kReady,
+  kTransientFailure,
+  kShutdown,
+};
+
+// Options of either side. Defaults are stated here; every limit that is reached
+// ends in a status.
+struct TransportOptions {
+  // "auto", "soft", or a verbs device's name such as "mlx5_0".
+  std::string device = "auto";
+
+  // Most bytes of one received message / attachment; a larger one is refused
+  // with RESOURCE_EXHAUSTED before a byte of it moves.
+  uint64_t max_receive_message_bytes = std::numeric_limits<uint64_t>::max();
+  uint64_t max_receive_attachment_bytes = std::numeric_limits<uint64_t>::max();
+
+  // Most bytes of memory that this side registers for large messages and
+  // attachments; 0: half of the machine's memory. Receive buffers have a budget
+  // of their own, receive_budget_bytes.
+  uint64_t memory_budget_bytes = 0;
+  uint64_t receive_budget_bytes = uint64_t{64} << 20;
+
+  // Frames of up to this many bytes are sent eagerly, larger messages by
+  // rendezvous. 0: the transport's default.
+  uint32_t eager_limit_bytes = 0;
+
+  // How long a thread polls before it sleeps. Negative: the default.
+  absl::Duration spin = absl::Microseconds(-1);
+
+  // Client: connecting.
+  absl::Duration connect_timeout = absl::Seconds(20);
+  absl::Duration initial_backoff = absl::Seconds(1);
+  absl::Duration min_backoff = absl::Milliseconds(100);
+  absl::Duration max_backoff = absl::Seconds(120);
+  // Client: a connection without calls is closed after this; it opens again
+  // with the next call.
+  absl::Duration idle_timeout = absl::Minutes(30);
+
+  // Server: processes of other users may connect to the software device.
+  bool allow_other_users = false;
+  // Server: most connections; further ones are rejected with the reason.
+  uint32_t max_connections = 4096;
+};
+
+// Parameters of StartCall.
+struct CallOptions {
+  uint32_t method = 0;  // from RegisterMethod
+  absl::Time deadline = absl::InfiniteFuture();
+  // gRPC's wait_for_ready: wait for a connection (until the deadline) instead of
+  // failing with UNAVAILABLE when connecting fails.
+  bool wait_for_ready = false;
+  // The sink's callbacks never block for long (a few microseconds): the
+  // transport need not let another thread take the polling over meanwhile.
+  bool sink_is_quick = false;
+};
+
+// One client endpoint: a channel's way to one address.
+class ClientTransport {
+ public:
+  virtual ~ClientTransport() = default;
+
+  virtual const Limits& limits() const = 0;
+
+  // Registers a method by its full path, "/package.Service/Method"; the same
+  // path gets the same number. Not for the hot path.
+  virtual uint32_t RegisterMethod(std::string_view path) = 0;
+
+  // Opens a call and sends its first frame. `sink` hears of it until OnClosed,
+  // which may come before StartCall returns, and does so whatever goes wrong.
+  virtual CallHandle StartCall(const CallOptions& options, OutgoingFrame frame,
+                               CallSink* sink) = 0;
+
+  // Sends a further frame. No effect once the call is closed or has ended its
+  // direction.
+  virtual void Send(CallHandle call, OutgoingFrame frame) = 0;
+
+  // Closes the call with `reason` (not OK) and tells the peer. OnClosed comes
+  // soon after, or before this returns. Memory that the peer may still be
+  // reading is kept until it cannot.
+  virtual void Cancel(CallHandle call, absl::Status reason) = 0;
+
+  // Blocks until `event` is set, and drives the transport meanwhile where no
+  // other thread does. The event must be one that a sink of this transport sets.
+  virtual void Wait(Event& event) = 0;
+
+  // Registered memory for messages and attachments, with some headroom.
+  // RESOURCE_EXHAUSTED at the budget: the text names the budget.
+  virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
+
+  // The endpoint's state; with `try_to_connect`, an idle one starts connecting.
+  virtual ConnectivityState GetState(bool try_to_connect) = 0;
+  // Blocks until the state is another than `last_observed`; false at `deadline`.
+  virtual bool WaitForStateChange(ConnectivityState last_observed,
+                                  absl::Time deadline) = 0;
+
+  // The device in use ("soft0", "rxe0"), or "" before the first connection.
+  virtual std::string device() const = 0;
+};
+
+// What a server hears of new calls. Implemented by rpc/'s server.
+class ServerSink {
+ public:
+  virtual ~ServerSink() = default;
+
+  // A peer named a method for the first time on a connection. The result is
+  // given to OnCall for each of its calls; null is a legal value (unknown).
+  virtual const void* OnMethod(std::string_view path) = 0;
+
+  struct Call {
+    CallHandle handle;
+    const void* method = nullptr;  // what OnMethod gave for this path
+    std::string_view path;         // as the peer named it
+    absl::Time deadline = absl::InfiniteFuture();  // on this host's clock
+    std::string_view peer;  // "ipv4:127.0.0.1:40000"
+  };
+
+  // A call came, with its first frame, which is delivered here and not by
+  // OnFrame. Returns the call's sink; null closes the call with UNIMPLEMENTED.
+  // A handler may run right here, and may block: another thread then takes the
+  // polling over. The views of `call` are valid until OnCall returns. Where the
+  // call was closed meanwhile, OnClosed comes right after the return.
+  virtual CallSink* OnCall(const Call& call, IncomingFrame& frame) = 0;
+};
+
+// One server: listening addresses and the calls that come in.
+class ServerTransport {
+ public:
+  virtual ~ServerTransport() = default;
+
+  virtual const Limits& limits() const = 0;
+
+  // Listens on "HOST:PORT" or "rdma://HOST:PORT"; port 0 picks a free one.
+  // Returns the port. Before Start. Errors: INVALID_ARGUMENT (the address),
+  // ALREADY_EXISTS (the port is in use), UNAVAILABLE (no device for it).
+  virtual absl::StatusOr<int> AddListeningPort(std::string_view address) = 0;
+
+  // Begins to accept. `sink` must outlive the transport's Shutdown.
+  virtual absl::Status Start(ServerSink* sink) = 0;
+
+  virtual void Send(CallHandle call, OutgoingFrame frame) = 0;
+  // Ends the call with `reason` on both sides.
+  virtual void Cancel(CallHandle call, absl::Status reason) = 0;
+
+  virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
+
+  // Refuses new calls, lets running ones finish until `deadline`, then cancels
+  // what is left, and closes every connection. Returns when no callback runs or
+  // will run. Not from inside a callback. A second call waits for the first.
+  virtual void Shutdown(absl::Time deadline) = 0;
+
+  virtual std::string device() const = 0;
+};
+
+// Makes transports for the addresses of one scheme. Linking a transport
+// registers its factory.
+class TransportFactory {
+ public:
+  virtual ~TransportFactory() = default;
+
+  virtual std::string_view scheme() const = 0;  // "rdma"
+  // `address` is "HOST:PORT" or "SCHEME://HOST:PORT". INVALID_ARGUMENT says what
+  // is wrong with it; nothing connects yet.
+  virtual absl::StatusOr<std::unique_ptr<ClientTransport>> CreateClient(
+      std::string_view address, const TransportOptions& options) = 0;
+  virtual absl::StatusOr<std::unique_ptr<ServerTransport>> CreateServer(
+      const TransportOptions& options) = 0;
+
+  // `factory` lives as long as the process. For static initializers and main.
+  static void Register(TransportFactory* factory);
+  // The factory for an address; one without a scheme gets the first registered.
+  // FAILED_PRECONDITION where nothing suitable is linked, and says what to link.
+  static absl::StatusOr<TransportFactory*> ForAddress(std::string_view address);
+};
+
+}  // namespace rpc
+
+#endif  // VERBENA_RPC_TRANSPORT_H_
