@@ -1,0 +1,163 @@
+#include "rpc/compiler/model.h"
+
+#include <set>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "google/protobuf/compiler/cpp/names.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/descriptor.pb.h"
+#include "rpc/compiler/names.h"
+
+namespace rpc::compiler {
+namespace {
+
+using ::google::protobuf::FileDescriptor;
+using ::google::protobuf::MethodDescriptor;
+using ::google::protobuf::ServiceDescriptor;
+using ::google::protobuf::SourceLocation;
+using ::google::protobuf::compiler::cpp::QualifiedClassName;
+using ::google::protobuf::compiler::cpp::StripProto;
+
+// "pkg.Service (line 7)", for what the .proto file's author reads. Without the
+// line where the descriptor does not know it.
+template <typename Descriptor>
+std::string NameAndLine(const Descriptor& descriptor) {
+  SourceLocation location;
+  if (!descriptor.GetSourceLocation(&location)) return descriptor.full_name();
+  return absl::StrCat(descriptor.full_name(), " (line ",
+                      location.start_line + 1, ")");
+}
+
+MethodKind KindOf(const MethodDescriptor& method) {
+  if (method.client_streaming()) {
+    return method.server_streaming() ? MethodKind::kBidiStreaming
+                                     : MethodKind::kClientStreaming;
+  }
+  return method.server_streaming() ? MethodKind::kServerStreaming
+                                   : MethodKind::kUnary;
+}
+
+MethodModel BuildMethod(const MethodDescriptor& method) {
+  MethodModel model;
+  model.kind = KindOf(method);
+  model.index = method.index();
+  model.function = MethodFunctionName(method.name());
+  model.path =
+      absl::StrCat("/", method.service()->full_name(), "/", method.name());
+  model.request_type = QualifiedClassName(method.input_type());
+  model.response_type = QualifiedClassName(method.output_type());
+  model.deprecated = method.options().deprecated();
+  model.comments = CommentsOf(method);
+  return model;
+}
+
+ServiceModel BuildService(const ServiceDescriptor& service) {
+  ServiceModel model;
+  model.class_name = ServiceClassName(service.name());
+  model.full_name = service.full_name();
+  model.deprecated = service.options().deprecated();
+  model.comments = CommentsOf(service);
+  for (int i = 0; i < service.method_count(); ++i) {
+    model.methods.push_back(BuildMethod(*service.method(i)));
+  }
+  return model;
+}
+
+// A stream in either direction.
+void FindStreaming(const ServiceDescriptor& service,
+                   std::vector<std::string>& problems) {
+  for (int i = 0; i < service.method_count(); ++i) {
+    const MethodDescriptor& method = *service.method(i);
+    if (KindOf(method) == MethodKind::kUnary) continue;
+    problems.push_back(
+        absl::StrCat("streaming is not supported yet: ", NameAndLine(method)));
+  }
+}
+
+// Methods whose names became one by an added underscore.
+void FindSameFunctions(const ServiceDescriptor& service,
+                       std::vector<std::string>& problems) {
+  std::set<std::string> functions;
+  for (int i = 0; i < service.method_count(); ++i) {
+    const MethodDescriptor& method = *service.method(i);
+    const std::string function = MethodFunctionName(method.name());
+    if (functions.insert(function).second) continue;
+    problems.push_back(absl::StrCat(NameAndLine(method),
+                                    ": another method is named ", function,
+                                    " in C++ already; rename one of them"));
+  }
+}
+
+// A class that protoc's own output, or another service, has already.
+void FindTakenClass(const ServiceDescriptor& service,
+                    const Parameters& parameters,
+                    std::vector<std::string>& problems) {
+  if (!parameters.services_namespace.empty()) return;
+  const FileDescriptor& file = *service.file();
+  if (file.options().cc_generic_services()) {
+    problems.push_back(absl::StrCat(
+        NameAndLine(service),
+        ": option cc_generic_services makes protoc generate a class of the "
+        "same name; remove the option, or generate with "
+        "--rpc_opt=services_namespace=NAME"));
+  }
+  const std::string class_name = ServiceClassName(service.name());
+  if (class_name == service.name()) return;  // then protoc has checked it
+  if (file.FindMessageTypeByName(class_name) != nullptr ||
+      file.FindEnumTypeByName(class_name) != nullptr ||
+      file.FindServiceByName(class_name) != nullptr) {
+    problems.push_back(absl::StrCat(NameAndLine(service), ": ", class_name,
+                                    ", its class in C++, exists already; "
+                                    "rename one of them"));
+  }
+}
+
+absl::Status Check(const FileDescriptor& file, const Parameters& parameters) {
+  std::vector<std::string> problems;
+  for (int i = 0; i < file.service_count(); ++i) {
+    const ServiceDescriptor& service = *file.service(i);
+    FindStreaming(service, problems);
+    FindSameFunctions(service, problems);
+    FindTakenClass(service, parameters, problems);
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
+std::vector<std::string> NamespacesOf(const FileDescriptor& file,
+                                      const Parameters& parameters) {
+  std::vector<std::string> namespaces =
+      absl::StrSplit(file.package(), '.', absl::SkipEmpty());
+  if (!parameters.services_namespace.empty()) {
+    namespaces.push_back(parameters.services_namespace);
+  }
+  return namespaces;
+}
+
+}  // namespace
+
+absl::StatusOr<FileModel> BuildFileModel(const FileDescriptor& file,
+                                         const Parameters& parameters) {
+  absl::Status status = Check(file, parameters);
+  if (!status.ok()) return status;
+
+  const std::string base = StripProto(file.name());
+  FileModel model;
+  model.proto_file = file.name();
+  model.message_header = base + ".pb.h";
+  model.service_header = base + ".rpc.pb.h";
+  model.service_source = base + ".rpc.pb.cc";
+  model.include_guard = IncludeGuard(file.name());
+  model.namespaces = NamespacesOf(file, parameters);
+  for (int i = 0; i < file.service_count(); ++i) {
+    model.services.push_back(BuildService(*file.service(i)));
+  }
+  model.comments = CommentsOf(file);
+  return model;
+}
+
+}  // namespace rpc::compiler

@@ -1,0 +1,196 @@
+#include "rpc/compiler/names.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+
+namespace rpc::compiler {
+namespace {
+
+// Sorted, so that it can be searched by halving.
+constexpr std::string_view kReservedByCpp[] = {
+    "EOF",
+    "NULL",
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "asm",
+    "assert",
+    "auto",
+    "bitand",
+    "bitor",
+    "bool",
+    "break",
+    "case",
+    "catch",
+    "char",
+    "char16_t",
+    "char32_t",
+    "char8_t",
+    "class",
+    "co_await",
+    "co_return",
+    "co_yield",
+    "compl",
+    "concept",
+    "const",
+    "const_cast",
+    "consteval",
+    "constexpr",
+    "constinit",
+    "continue",
+    "decltype",
+    "default",
+    "delete",
+    "do",
+    "double",
+    "dynamic_cast",
+    "else",
+    "enum",
+    "errno",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "float",
+    "for",
+    "friend",
+    "goto",
+    "if",
+    "inline",
+    "int",
+    "long",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "private",
+    "protected",
+    "public",
+    "register",
+    "reinterpret_cast",
+    "requires",
+    "return",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "static_assert",
+    "static_cast",
+    "stderr",
+    "stdin",
+    "stdout",
+    "struct",
+    "switch",
+    "template",
+    "this",
+    "thread_local",
+    "throw",
+    "true",
+    "try",
+    "typedef",
+    "typeid",
+    "typename",
+    "union",
+    "unsigned",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "wchar_t",
+    "while",
+    "xor",
+    "xor_eq",
+};
+static_assert(std::is_sorted(std::begin(kReservedByCpp),
+                             std::end(kReservedByCpp)));
+
+// What the class of a service declares itself. A class cannot have a member of
+// its own name.
+constexpr std::string_view kServiceMembers[] = {
+    "AsyncService",
+    "CallbackService",
+    "ExperimentalCallbackService",
+    "NewStub",
+    "Service",
+    "SplitStreamedService",
+    "StreamedService",
+    "StreamedUnaryService",
+    "Stub",
+    "StubInterface",
+    "service_full_name",
+};
+
+// What the classes that hold a method's functions are called, and what else
+// they declare.
+constexpr std::string_view kMethodClassMembers[] = {
+    "Service",
+    "Stub",
+    "StubInterface",
+    "async",
+    "async_interface",
+    "async_stub_",
+    "channel_",
+    "experimental_async",
+    "experimental_async_interface",
+    "stub_",
+};
+
+template <size_t N>
+bool Contains(const std::string_view (&names)[N], const std::string& name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+// The stub describes its methods in members "rpcmethod_INDEX_". One underscore
+// more, and such a name is none of them.
+bool LooksLikeMethodMember(const std::string& name) {
+  return absl::StartsWith(name, "rpcmethod_") && absl::EndsWith(name, "_");
+}
+
+}  // namespace
+
+bool IsReservedByCpp(const std::string& name) {
+  return std::binary_search(std::begin(kReservedByCpp),
+                            std::end(kReservedByCpp), std::string_view(name));
+}
+
+std::string ServiceClassName(const std::string& service) {
+  const bool taken =
+      IsReservedByCpp(service) || Contains(kServiceMembers, service);
+  return service + (taken ? "_" : "");
+}
+
+std::string MethodFunctionName(const std::string& method) {
+  const bool taken = IsReservedByCpp(method) ||
+                     Contains(kMethodClassMembers, method) ||
+                     LooksLikeMethodMember(method);
+  return method + (taken ? "_" : "");
+}
+
+std::string IncludeGuard(const std::string& proto_file) {
+  // Everything but letters and digits becomes its hexadecimal code, the
+  // underscore too: so no two paths meet, and no "__", which C++ reserves, can
+  // come out.
+  std::string guard = "VERBENA_GENERATED_";
+  for (const unsigned char c : proto_file) {
+    if (absl::ascii_isalnum(c)) {
+      guard += static_cast<char>(c);
+    } else {
+      absl::StrAppend(&guard, "_", absl::Hex(c, absl::kZeroPad2));
+    }
+  }
+  return guard + "_RPC_PB_H_";
+}
+
+}  // namespace rpc::compiler
