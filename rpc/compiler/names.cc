@@ -181,16 +181,16 @@ std::string MethodFunctionName(const std::string& method) {
 std::string IncludeGuard(const std::string& proto_file) {
   // Everything but letters and digits becomes its hexadecimal code, the
   // underscore too: so no two paths meet, and no "__", which C++ reserves, can
-  // come out.
-  std::string guard = "VERBENA_GENERATED_";
-  for (const unsigned char c : proto_file) {
+  // come out. The slash in front keeps the prefix apart.
+  std::string guard = "VERBENA_RPC";
+  for (const unsigned char c : "/" + proto_file) {
     if (absl::ascii_isalnum(c)) {
       guard += static_cast<char>(c);
     } else {
       absl::StrAppend(&guard, "_", absl::Hex(c, absl::kZeroPad2));
     }
   }
-  return guard + "_RPC_PB_H_";
+  return guard + "_H_";
 }
 
 }  // namespace rpc::compiler
