@@ -23,6 +23,9 @@ import xml.etree.ElementTree as ElementTree
 # failed, no test to run.
 EXPLAINED_EXIT_STATUSES = (0, 3, 4)
 
+# Of a message; the logs have the whole.
+MAX_DETAIL_CHARACTERS = 200
+
 Case = collections.namedtuple("Case", "name outcome detail")
 
 
@@ -38,13 +41,21 @@ def read_events(path):
     return events
 
 
+def text_of(element):
+    """The message of a <failure> or <skipped>, on one line."""
+    text = element.get("message") or element.text or ""
+    return " ".join(text.split())[:MAX_DETAIL_CHARACTERS]
+
+
 def outcome_of(testcase):
-    if testcase.find("failure") is not None or testcase.find("error") is not None:
-        return "failed"
-    not_run = testcase.get("status") == "notrun"  # DISABLED_
-    if not_run or testcase.find("skipped") is not None:
-        return "skipped"
-    return "passed"
+    """What became of a <testcase>, and what it says about that."""
+    for tag, outcome in (("failure", "failed"), ("error", "failed"), ("skipped", "skipped")):
+        element = testcase.find(tag)
+        if element is not None:
+            return outcome, text_of(element)
+    if testcase.get("status") == "notrun":
+        return "skipped", "disabled"
+    return "passed", ""
 
 
 def name_of(label, testcase):
@@ -60,7 +71,7 @@ def cases_of_report(label, path):
     except (OSError, ElementTree.ParseError):
         return []
     return [
-        Case(name_of(label, testcase), outcome_of(testcase), "")
+        Case(name_of(label, testcase), *outcome_of(testcase))
         for testcase in root.iter("testcase")
     ]
 
@@ -74,15 +85,16 @@ def cases_of_result(label, result):
     }
     status = result.get("status", "NO_STATUS")
     log = files.get("test.log", "no log")
-    cases = [
-        case._replace(detail=log) if case.outcome == "failed" else case
-        for case in cases_of_report(label, files.get("test.xml", ""))
-    ]
+    cases = cases_of_report(label, files.get("test.xml", ""))
     if status == "PASSED":
         return cases or [Case(label, "passed", "")]
     if not any(case.outcome == "failed" for case in cases):
-        cases.append(Case(label, "failed", "%s: %s" % (status, log)))
-    return cases
+        cases.append(Case(label, "failed", "failed as a whole"))
+    note = "" if status == "FAILED" else status + ", "  # TIMEOUT, FLAKY, ...
+    return [
+        case._replace(detail="%s%s (%s)" % (note, case.detail, log)) if case.outcome == "failed" else case
+        for case in cases
+    ]
 
 
 def cases_of_events(events):
@@ -119,7 +131,7 @@ def main(arguments):
         counts.update(case.outcome for case in cases)
         for case in cases:
             if case.outcome != "passed":
-                print("%s [%s] %s %s" % (case.outcome.upper(), name, case.name, case.detail))
+                print("%s [%s] %s: %s" % (case.outcome.upper(), name, case.name, case.detail))
         of_run = collections.Counter(case.outcome for case in cases)
         print(
             "%s: %d passed, %d failed, %d skipped"
