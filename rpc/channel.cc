@@ -1,0 +1,112 @@
+#include "rpc/channel.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/internal/callback_scope.h"
+#include "rpc/internal/executor.h"
+#include "rpc/logging.h"
+
+namespace rpc {
+namespace {
+
+absl::StatusOr<std::unique_ptr<ClientTransport>> CreateTransport(
+    const std::string& address, const TransportOptions& options) {
+  absl::StatusOr<TransportFactory*> factory =
+      TransportFactory::ForAddress(address);
+  if (!factory.ok()) return factory.status();
+  return (*factory)->CreateClient(address, options);
+}
+
+// Ends a channel on a thread that no transport's frames are below of.
+class Destruction final : public internal::Executor::Task {
+ public:
+  explicit Destruction(std::unique_ptr<Channel> channel)
+      : channel_(std::move(channel)) {}
+  void RunTask() override { delete this; }
+
+ private:
+  ~Destruction() = default;
+  const std::unique_ptr<Channel> channel_;
+};
+
+}  // namespace
+
+Channel::Channel(std::unique_ptr<ClientTransport> transport,
+                 const EndpointOptions& options)
+    : transport_(std::move(transport)),
+      target_{.transport = transport_.get(),
+              .max_send_message_bytes = options.max_send_message_bytes,
+              .max_metadata_bytes = options.max_metadata_bytes} {}
+
+Channel::Channel(Status error) : target_{.error = std::move(error)} {}
+
+void Channel::Destroy(Channel* channel) {
+  if (internal::CallbackScope::current() == nullptr) {
+    delete channel;
+    return;
+  }
+  auto* const destruction = new Destruction(std::unique_ptr<Channel>(channel));
+  if (!internal::Executor::ForCallbacks().Post(destruction)) {
+    // Kept for good: better a leak than a transport that ends under itself.
+    Log(LogLevel::kError, "no thread can be made to close a channel");
+  }
+}
+
+ConnectivityState Channel::GetState(bool try_to_connect) {
+  if (transport_ == nullptr) return ConnectivityState::kShutdown;
+  return transport_->GetState(try_to_connect);
+}
+
+bool Channel::WaitForStateChangeUntil(ConnectivityState last_observed,
+                                      absl::Time deadline) {
+  if (transport_ == nullptr) {
+    return last_observed != ConnectivityState::kShutdown;
+  }
+  return transport_->WaitForStateChange(last_observed, deadline);
+}
+
+absl::StatusOr<Buffer> Channel::AllocateBuffer(size_t bytes) {
+  if (transport_ == nullptr) return target_.error.ToAbslStatus();
+  return transport_->AllocateBuffer(bytes);
+}
+
+std::string Channel::device() const {
+  return transport_ == nullptr ? std::string() : transport_->device();
+}
+
+uint32_t Channel::RegisterMethod(const char* path) {
+  return transport_ == nullptr ? 0 : transport_->RegisterMethod(path);
+}
+
+std::shared_ptr<Channel> CreateChannel(
+    const std::string& address,
+    const std::shared_ptr<ChannelCredentials>& credentials) {
+  return CreateCustomChannel(address, credentials, ChannelArguments());
+}
+
+std::shared_ptr<Channel> CreateCustomChannel(
+    const std::string& address,
+    const std::shared_ptr<ChannelCredentials>& credentials,
+    const ChannelArguments& arguments) {
+  const auto make = [](Channel* channel) {
+    return std::shared_ptr<Channel>(channel, &Channel::Destroy);
+  };
+  const auto broken = [&](const absl::Status& error) {
+    return make(new Channel(
+        Status(static_cast<StatusCode>(error.code()),
+               absl::StrCat("channel to '", address, "': ", error.message()))));
+  };
+  if (credentials == nullptr) {
+    return broken(absl::InvalidArgumentError(
+        "no credentials; try InsecureChannelCredentials()"));
+  }
+  absl::StatusOr<EndpointOptions> options = ParseArguments(arguments);
+  if (!options.ok()) return broken(options.status());
+  absl::StatusOr<std::unique_ptr<ClientTransport>> transport =
+      CreateTransport(address, options->transport);
+  if (!transport.ok()) return broken(transport.status());
+  return make(new Channel(*std::move(transport), *options));
+}
+
+}  // namespace rpc

@@ -1,0 +1,70 @@
+// A client's way to one server: make one, and make stubs of it.
+//
+//   std::shared_ptr<rpc::Channel> channel = rpc::CreateChannel(
+//       "rdma://localhost:50051", rpc::InsecureChannelCredentials());
+//   auto stub = Greeter::NewStub(channel);
+//
+// A channel connects with its first call, reconnects when it must, and shares
+// connections with the process' other channels to the same address where the
+// transport does. It is cheap to make and meant to be kept.
+//
+// The last reference may be dropped anywhere, also in a callback of the channel
+// itself. Calls of the callback API keep their channel alive.
+//
+// Thread rule: every function may be called from any thread.
+#ifndef VERBENA_RPC_CHANNEL_H_
+#define VERBENA_RPC_CHANNEL_H_
+
+#include <memory>
+#include <string>
+
+#include "rpc/channel_arguments.h"
+#include "rpc/channel_interface.h"
+#include "rpc/credentials.h"
+
+namespace rpc {
+
+class Channel final : public ChannelInterface {
+ public:
+  ConnectivityState GetState(bool try_to_connect) override;
+  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override;
+
+  // The device in use ("soft0", "mlx5_0"); empty before the first connection.
+  std::string device() const;
+
+  // For generated code.
+  const internal::CallTarget& call_target() const override { return target_; }
+  uint32_t RegisterMethod(const char* path) override;
+
+ private:
+  friend std::shared_ptr<Channel> CreateCustomChannel(
+      const std::string& address,
+      const std::shared_ptr<ChannelCredentials>& credentials,
+      const ChannelArguments& arguments);
+
+  Channel(std::unique_ptr<ClientTransport> transport,
+          const EndpointOptions& options);
+  explicit Channel(Status error);
+  static void Destroy(Channel* channel);
+
+  bool WaitForStateChangeUntil(ConnectivityState last_observed,
+                               absl::Time deadline) override;
+
+  const std::unique_ptr<ClientTransport> transport_;
+  internal::CallTarget target_;
+};
+
+// `address` is rdma://HOST:PORT or HOST:PORT. Never null and never blocks:
+// where the address or an argument is wrong, or no transport is linked, every
+// call on the channel ends with a status that says so.
+std::shared_ptr<Channel> CreateChannel(
+    const std::string& address,
+    const std::shared_ptr<ChannelCredentials>& credentials);
+std::shared_ptr<Channel> CreateCustomChannel(
+    const std::string& address,
+    const std::shared_ptr<ChannelCredentials>& credentials,
+    const ChannelArguments& arguments);
+
+}  // namespace rpc
+
+#endif  // VERBENA_RPC_CHANNEL_H_

@@ -1,0 +1,167 @@
+#include "rpc/channel_arguments.h"
+
+#include <functional>
+#include <limits>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
+#include "rpc/internal/executor.h"
+#include "rpc/internal/message_codec.h"
+#include "rpc/logging.h"
+#include "rpc/metadata.h"
+
+namespace rpc {
+namespace {
+
+constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+
+// An argument that is a number within bounds.
+struct NumberArgument {
+  int64_t min;
+  int64_t max;
+  std::function<void(EndpointOptions&, int64_t)> set;
+};
+
+uint64_t UnlimitedIfNegative(int64_t value) {
+  return value < 0 ? std::numeric_limits<uint64_t>::max()
+                   : static_cast<uint64_t>(value);
+}
+
+NumberArgument Milliseconds(absl::Duration TransportOptions::*field) {
+  return {0, kMax, [field](EndpointOptions& options, int64_t value) {
+            options.transport.*field = absl::Milliseconds(value);
+          }};
+}
+
+template <class T>
+NumberArgument Transport(T TransportOptions::*field, int64_t min, int64_t max) {
+  return {min, max, [field](EndpointOptions& options, int64_t value) {
+            options.transport.*field = static_cast<T>(value);
+          }};
+}
+
+const std::map<std::string, NumberArgument>& NumberArguments() {
+  using Options = TransportOptions;
+  constexpr int64_t kMax32 = std::numeric_limits<int32_t>::max();
+  static const auto* const arguments = new std::map<std::string,
+                                                    NumberArgument>{
+      {"grpc.initial_reconnect_backoff_ms",
+       Milliseconds(&Options::initial_backoff)},
+      {"grpc.min_reconnect_backoff_ms", Milliseconds(&Options::min_backoff)},
+      {"grpc.max_reconnect_backoff_ms", Milliseconds(&Options::max_backoff)},
+      {"grpc.client_idle_timeout_ms", Milliseconds(&Options::idle_timeout)},
+      {"verbena.connect_timeout_ms", Milliseconds(&Options::connect_timeout)},
+      {"grpc.max_receive_message_length",
+       {-1, kMax,
+        [](EndpointOptions& options, int64_t value) {
+          options.transport.max_receive_message_bytes =
+              std::min(UnlimitedIfNegative(value), internal::kMaxProtobufBytes);
+        }}},
+      {"grpc.max_send_message_length",
+       {-1, kMax,
+        [](EndpointOptions& options, int64_t value) {
+          options.max_send_message_bytes = UnlimitedIfNegative(value);
+        }}},
+      {"verbena.max_receive_attachment_bytes",
+       {-1, kMax,
+        [](EndpointOptions& options, int64_t value) {
+          options.transport.max_receive_attachment_bytes =
+              UnlimitedIfNegative(value);
+        }}},
+      {"grpc.max_metadata_size",
+       {0, kMax32,
+        [](EndpointOptions& options, int64_t value) {
+          options.max_metadata_bytes = static_cast<size_t>(value);
+        }}},
+      {"verbena.handler_threads",
+       {1, kMax32,
+        [](EndpointOptions& options, int64_t value) {
+          options.handler_threads = static_cast<size_t>(value);
+        }}},
+      {"verbena.handler_queue",
+       {0, kMax32,
+        [](EndpointOptions& options, int64_t value) {
+          options.handler_queue = static_cast<size_t>(value);
+        }}},
+      {"verbena.spin_us",
+       {-1, kMax32,
+        [](EndpointOptions& options, int64_t value) {
+          options.transport.spin = absl::Microseconds(value);
+        }}},
+      {"verbena.memory_budget_bytes",
+       Transport(&Options::memory_budget_bytes, 0, kMax)},
+      {"verbena.receive_budget_bytes",
+       Transport(&Options::receive_budget_bytes, 1, kMax)},
+      {"verbena.eager_limit_bytes",
+       Transport(&Options::eager_limit_bytes, 0, kMax32)},
+      {"verbena.allow_other_users",
+       Transport(&Options::allow_other_users, 0, 1)},
+      {"verbena.max_connections",
+       Transport(&Options::max_connections, 1, kMax32)},
+  };
+  return *arguments;
+}
+
+using Value = std::variant<int64_t, std::string>;
+
+absl::Status SetNumber(const std::string& key, const Value& value,
+                       const NumberArgument& argument,
+                       EndpointOptions& options) {
+  const int64_t* const number = std::get_if<int64_t>(&value);
+  if (number == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("argument ", key, " is a number, not the string '",
+                     std::get<std::string>(value), "'"));
+  }
+  if (*number < argument.min || *number > argument.max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("argument ", key, " = ", *number, " is not in [",
+                     argument.min, ", ", argument.max, "]"));
+  }
+  argument.set(options, *number);
+  return absl::OkStatus();
+}
+
+absl::Status SetDevice(const Value& value, EndpointOptions& options) {
+  const std::string* const device = std::get_if<std::string>(&value);
+  if (device == nullptr) {
+    return absl::InvalidArgumentError(
+        "argument verbena.device is a string: \"auto\", \"soft\" or the name "
+        "of a verbs device");
+  }
+  options.transport.device = *device;
+  return absl::OkStatus();
+}
+
+absl::Status SetArgument(const std::string& key, const Value& value,
+                         EndpointOptions& options) {
+  if (key == "verbena.device") return SetDevice(value, options);
+  const auto found = NumberArguments().find(key);
+  if (found != NumberArguments().end()) {
+    return SetNumber(key, value, found->second, options);
+  }
+  if (LogEnabled(LogLevel::kInfo)) {
+    Log(LogLevel::kInfo,
+        absl::StrCat("argument ", key, " is not known and has no effect"));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<EndpointOptions> ParseArguments(
+    const ChannelArguments& arguments) {
+  EndpointOptions options;
+  options.transport.max_receive_message_bytes = internal::kMaxProtobufBytes;
+  options.max_metadata_bytes = internal::kDefaultMaxMetadataBytes;
+  options.handler_threads = internal::Executor::kDefaultMaxThreads;
+  options.handler_queue = internal::Executor::kDefaultMaxQueued;
+  for (const auto& [key, value] : arguments.values_) {
+    absl::Status status = SetArgument(key, value, options);
+    if (!status.ok()) return status;
+  }
+  return options;
+}
+
+}  // namespace rpc

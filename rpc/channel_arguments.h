@@ -1,0 +1,91 @@
+// Options of a channel or a server, by name.
+//
+//   rpc::ChannelArguments arguments;
+//   arguments.SetMaxReceiveMessageSize(16 << 20);
+//   arguments.SetString("verbena.device", "soft");
+//   auto channel = rpc::CreateCustomChannel(
+//       "rdma://localhost:50051", rpc::InsecureChannelCredentials(),
+//       arguments);
+//
+// Known names (an unknown one has no effect, as in gRPC, and is logged at level
+// info; a known one with a wrong type or value fails the channel or the server
+// with INVALID_ARGUMENT):
+//
+//   grpc.max_receive_message_length     bytes; -1: no limit, which is the
+//   default grpc.max_send_message_length        bytes; -1: no limit, which is
+//   the default grpc.max_metadata_size              bytes received in one
+//   direction; 8192 grpc.initial_reconnect_backoff_ms   1000
+//   grpc.min_reconnect_backoff_ms       100
+//   grpc.max_reconnect_backoff_ms       120000
+//   grpc.client_idle_timeout_ms         1800000
+//   verbena.connect_timeout_ms          20000
+//   verbena.device                      "auto", "soft", or a verbs device's
+//   name verbena.memory_budget_bytes         0: half of the machine's memory
+//   verbena.receive_budget_bytes        64 MiB
+//   verbena.max_receive_attachment_bytes  -1: no limit, which is the default
+//   verbena.eager_limit_bytes           0: the transport's default
+//   verbena.spin_us                     -1: the transport's default
+//   verbena.allow_other_users           0; server only
+//   verbena.max_connections             4096; server only
+//   verbena.handler_threads             256; server only
+//   verbena.handler_queue               65536 calls; server only
+//
+// A message is at most 2 GiB - 1 whatever the limit: protobuf's format ends
+// there. Attachments have no such bound.
+//
+// Thread rule: a value type; one thread at a time.
+#ifndef VERBENA_RPC_CHANNEL_ARGUMENTS_H_
+#define VERBENA_RPC_CHANNEL_ARGUMENTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <variant>
+
+#include "absl/status/statusor.h"
+#include "rpc/transport.h"
+
+namespace rpc {
+
+class ChannelArguments {
+ public:
+  // The last setting of a name counts.
+  void SetInt(const std::string& key, int value) { SetInt64(key, value); }
+  // For sizes beyond an int.
+  void SetInt64(const std::string& key, int64_t value) { values_[key] = value; }
+  void SetString(const std::string& key, const std::string& value) {
+    values_[key] = value;
+  }
+
+  // Bytes; -1: no limit.
+  void SetMaxReceiveMessageSize(int size) {
+    SetInt("grpc.max_receive_message_length", size);
+  }
+  void SetMaxSendMessageSize(int size) {
+    SetInt("grpc.max_send_message_length", size);
+  }
+
+ private:
+  friend absl::StatusOr<struct EndpointOptions> ParseArguments(
+      const ChannelArguments& arguments);
+
+  std::map<std::string, std::variant<int64_t, std::string>> values_;
+};
+
+// What the arguments say, typed.
+struct EndpointOptions {
+  TransportOptions transport;
+  uint64_t max_send_message_bytes = std::numeric_limits<uint64_t>::max();
+  size_t max_metadata_bytes = 0;
+  size_t handler_threads = 0;
+  size_t handler_queue = 0;
+};
+
+// INVALID_ARGUMENT names the argument, its value and what it may be.
+absl::StatusOr<EndpointOptions> ParseArguments(
+    const ChannelArguments& arguments);
+
+}  // namespace rpc
+
+#endif  // VERBENA_RPC_CHANNEL_ARGUMENTS_H_

@@ -1,0 +1,131 @@
+// What a client says about one call besides its request, and hears of it
+// besides its response: deadline, metadata, attachments, cancelling.
+//
+//   rpc::ClientContext context;
+//   context.set_deadline(std::chrono::system_clock::now() + 100ms);
+//   context.AddMetadata("user", "ada");
+//   rpc::Status status = stub->Get(&context, request, &response);
+//
+// A context serves one call. It must live until the call is over (until the
+// callback or OnDone runs, which may destroy it).
+//
+// Thread rule: one thread at a time; TryCancel may be called from any thread
+// while the call runs. What a call received is read once it is over (the
+// initial metadata: from OnReadInitialMetadataDone on).
+#ifndef VERBENA_RPC_CLIENT_CONTEXT_H_
+#define VERBENA_RPC_CLIENT_CONTEXT_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/time/time.h"
+#include "rpc/buffer.h"
+#include "rpc/internal/deadline.h"
+#include "rpc/internal/received_metadata.h"
+#include "rpc/metadata.h"
+#include "rpc/transport.h"
+
+namespace rpc {
+namespace internal {
+class ClientUnaryCall;
+}  // namespace internal
+
+class ClientContext {
+ public:
+  ClientContext() = default;
+  ClientContext(const ClientContext&) = delete;
+  ClientContext& operator=(const ClientContext&) = delete;
+
+  // ---- Before the call ----
+
+  // When to give up: the call then ends with DEADLINE_EXCEEDED, on both sides.
+  // absl::Time, or a time point of std::chrono's system or steady clock.
+  // Default: never.
+  template <class T>
+  void set_deadline(const T& deadline) {
+    deadline_ = internal::ToTime(deadline);
+  }
+  std::chrono::system_clock::time_point deadline() const {
+    return internal::ToSystemClock(deadline_);
+  }
+  absl::Time raw_deadline() const { return deadline_; }
+
+  // Wait for a connection until the deadline. Default: end with UNAVAILABLE
+  // when connecting fails.
+  void set_wait_for_ready(bool wait_for_ready) {
+    wait_for_ready_ = wait_for_ready;
+  }
+  void set_fail_fast(bool fail_fast) { set_wait_for_ready(!fail_fast); }
+
+  // Initial metadata for the server. An illegal pair (see metadata.h) makes the
+  // call end with INTERNAL, more than fits with RESOURCE_EXHAUSTED.
+  void AddMetadata(const std::string& key, const std::string& value);
+
+  // Bytes to go beside the request. Memory of Channel::AllocateBuffer, or that
+  // came as an attachment, is not copied; it must not change until the call is
+  // over.
+  void set_attachment(BufferChain attachment) {
+    sent_attachment_ = std::move(attachment);
+  }
+
+  // ---- While it runs ----
+
+  // Asks for the call to end with CANCELLED, also on the server; it may be too
+  // late. Before the call has begun: it will not run. REQUIRES: the channel
+  // outlives this function.
+  void TryCancel();
+
+  // ---- Afterwards ----
+
+  // What came beside the response; empty where nothing did. Registered memory:
+  // keep it for no longer than it is needed, or copy it.
+  const BufferChain& attachment() const { return received_attachment_; }
+  BufferChain& attachment() { return received_attachment_; }
+
+  // Valid as long as the context.
+  const ReceivedMetadataMap& GetServerInitialMetadata() const {
+    return received_ == nullptr ? internal::ReceivedMetadata::Empty()
+                                : received_->initial();
+  }
+  const ReceivedMetadataMap& GetServerTrailingMetadata() const {
+    return received_ == nullptr ? internal::ReceivedMetadata::Empty()
+                                : received_->trailing();
+  }
+
+  // False where it is certain that no handler saw the call, so that repeating
+  // it is safe. True after success.
+  bool may_have_run() const { return may_have_run_; }
+
+ private:
+  friend class internal::ClientUnaryCall;
+
+  // Bits of phase_. Who sets the second of two bits that belong together does
+  // what both call for.
+  enum Phase : uint32_t {
+    kStarted = 1,    // transport_ and handle_ are set
+    kClosed = 2,     // the transport closed the call
+    kCancelled = 4,  // TryCancel was called
+    kOver = 8,       // nothing more will happen
+  };
+
+  std::atomic<uint32_t> phase_{0};
+  bool used_ = false;
+  bool wait_for_ready_ = false;
+  bool may_have_run_ = false;
+  ClientTransport* transport_ = nullptr;
+  CallHandle handle_;
+  absl::Time deadline_ = absl::InfiniteFuture();
+  BufferChain sent_attachment_;
+  BufferChain received_attachment_;
+  // Most calls have no metadata, and pay for it one null pointer.
+  std::unique_ptr<internal::MetadataMap> sent_;
+  std::unique_ptr<internal::ReceivedMetadata> received_;
+};
+
+}  // namespace rpc
+
+#endif  // VERBENA_RPC_CLIENT_CONTEXT_H_

@@ -1,0 +1,31 @@
+// Credentials of channels and of listening ports.
+//
+// RDMA connections carry no encryption. The software device admits only
+// processes of the same user, by the kernel's word (SO_PEERCRED), unless it is
+// told otherwise; on a fabric, whoever reaches the port may call. So there is
+// one kind for now, with gRPC's name for it.
+//
+// Thread rule: immutable.
+#ifndef VERBENA_RPC_CREDENTIALS_H_
+#define VERBENA_RPC_CREDENTIALS_H_
+
+#include <memory>
+
+namespace rpc {
+
+class ChannelCredentials {
+ public:
+  virtual ~ChannelCredentials() = default;
+};
+
+class ServerCredentials {
+ public:
+  virtual ~ServerCredentials() = default;
+};
+
+std::shared_ptr<ChannelCredentials> InsecureChannelCredentials();
+std::shared_ptr<ServerCredentials> InsecureServerCredentials();
+
+}  // namespace rpc
+
+#endif  // VERBENA_RPC_CREDENTIALS_H_

@@ -1,0 +1,32 @@
+// What the code that is generated from .proto files includes. See rpc.h for
+// what programs include.
+#ifndef VERBENA_RPC_GENERATED_CODE_H_
+#define VERBENA_RPC_GENERATED_CODE_H_
+
+#include <functional>
+#include <memory>
+
+#include "google/protobuf/message.h"
+#include "google/protobuf/message_lite.h"
+#include "rpc/channel_interface.h"
+#include "rpc/client_callback.h"
+#include "rpc/client_context.h"
+#include "rpc/internal/callback_unary_handler.h"
+#include "rpc/internal/client_unary_call.h"
+#include "rpc/internal/rpc_method.h"
+#include "rpc/internal/rpc_service_method.h"
+#include "rpc/internal/sync_unary_handler.h"
+#include "rpc/server_callback.h"
+#include "rpc/server_context.h"
+#include "rpc/service.h"
+#include "rpc/status.h"
+#include "rpc/stub_options.h"
+
+namespace rpc::protobuf {
+
+using google::protobuf::Message;
+using google::protobuf::MessageLite;
+
+}  // namespace rpc::protobuf
+
+#endif  // VERBENA_RPC_GENERATED_CODE_H_

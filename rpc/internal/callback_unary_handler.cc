@@ -1,0 +1,49 @@
+#include "rpc/internal/callback_unary_handler.h"
+
+#include <utility>
+
+#include "absl/base/optimization.h"
+#include "rpc/logging.h"
+
+namespace rpc::internal {
+
+void CallbackServerCall::Run() {
+  KeepPeer();
+  context_.default_reactor_.BindEarly(this);
+  ServerUnaryReactor* const reactor = CallHandler();
+  if (ABSL_PREDICT_FALSE(reactor == nullptr)) {
+    return Finish(Status(StatusCode::UNIMPLEMENTED, ""));
+  }
+  reactor_ = reactor;
+  if (reactor != &context_.default_reactor_) reactor->Bind(this);
+}
+
+void CallbackServerCall::Finish(Status status) {
+  if (ABSL_PREDICT_FALSE(finished())) {
+    Log(LogLevel::kError, "ServerUnaryReactor::Finish was called twice");
+    return;
+  }
+  Respond(status, response());
+  Finished();
+}
+
+void CallbackServerCall::OnCutOff() {
+  if (reactor_ != nullptr) reactor_->OnCancel();
+}
+
+void CallbackServerCall::OnInitialMetadataSent(bool ok) {
+  if (reactor_ != nullptr) reactor_->OnSendInitialMetadataDone(ok);
+}
+
+void CallbackServerCall::CompleteLate() {
+  if (!core().executor->Post(this)) Complete();
+}
+
+void CallbackServerCall::OnComplete() {
+  ServerUnaryReactor* const reactor = std::exchange(reactor_, nullptr);
+  if (reactor == nullptr) return;
+  reactor->Unbind();
+  reactor->OnDone();
+}
+
+}  // namespace rpc::internal

@@ -1,0 +1,160 @@
+// A unary call on the client: one message there, one back. Used by generated
+// code.
+//
+// ClientUnaryCall is the sink of the call and knows all of it but whom to tell
+// when it is over; its three subclasses tell a waiting thread, a function, or a
+// reactor. A warm blocking call of a small message allocates nothing: request
+// and call state are on the caller's stack, the response is parsed from the
+// receive buffer.
+//
+// The order of things, for a call that goes well:
+//
+//   Start        encodes, transport->StartCall
+//   OnFrame      decodes into the response          \  on the thread that
+//   drives OnClosed     OnDone                             /  the transport
+//
+// OnClosed may come before Start returns. Then Start's thread calls OnDone, so
+// that nothing touches the call, its context or the user's objects after
+// OnDone.
+#ifndef VERBENA_RPC_INTERNAL_CLIENT_UNARY_CALL_H_
+#define VERBENA_RPC_INTERNAL_CLIENT_UNARY_CALL_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "google/protobuf/message_lite.h"
+#include "rpc/channel_interface.h"
+#include "rpc/client_context.h"
+#include "rpc/internal/executor.h"
+#include "rpc/internal/free_list.h"
+#include "rpc/internal/rpc_method.h"
+#include "rpc/status.h"
+#include "rpc/transport.h"
+
+namespace rpc::internal {
+
+class ClientUnaryCall : public CallSink {
+ public:
+  using Message = google::protobuf::MessageLite;
+
+  ClientUnaryCall(const ClientUnaryCall&) = delete;
+  ClientUnaryCall& operator=(const ClientUnaryCall&) = delete;
+
+  void OnFrame(IncomingFrame& frame) final;
+  void OnClosed(const CallOutcome& outcome) final;
+
+ protected:
+  ClientUnaryCall() = default;
+  ~ClientUnaryCall() override = default;
+
+  // Begins the call; `request` is needed until this returns, `context` and
+  // `response` until OnDone. Once per object.
+  //
+  // `done_on_other_thread`: OnDone never runs on the stack of this function (it
+  // may call the user back, and the user may hold locks here).
+  void Start(const CallTarget& target, const RpcMethod& method,
+             ClientContext* context, const Message& request, Message* response,
+             bool done_on_other_thread);
+
+  const Status& status() const { return status_; }
+  Status TakeStatus() { return std::move(status_); }
+
+ private:
+  // The call is over, with status(). The last thing that happens to it; may
+  // destroy the call and the context.
+  virtual void OnDone() = 0;
+  // The same, to be called from Start: hands OnDone to another thread.
+  virtual void DoneElsewhere() = 0;
+  // Initial metadata came, before OnDone.
+  virtual void OnInitialMetadata() {}
+
+  // What goes wrong before the transport has the call.
+  Status Begin(const CallTarget& target, ClientContext* context);
+  Status EncodeRequest(const CallTarget& target, const Message& request,
+                       struct MessageScratch& scratch, std::string& header,
+                       OutgoingFrame& frame);
+  void AfterStart(CallHandle handle, bool done_on_other_thread);
+  void Done(bool elsewhere);
+
+  void Accept(IncomingFrame& frame);
+  Status AcceptHeader(const IncomingFrame& frame);
+  void AcceptMessage(IncomingFrame& frame);
+  // Ends the call with `status`, whatever else comes.
+  void Fail(Status status);
+  void CancelFromSink();
+
+  ClientContext* context_ = nullptr;  // null: it serves another call
+  Message* response_ = nullptr;
+  size_t max_metadata_bytes_ = 0;
+  bool has_status_ = false;    // status_ is final
+  bool has_response_ = false;  // parsed
+  bool any_frame_ = false;
+  Status status_;
+};
+
+// The calling thread waits, and drives the transport meanwhile.
+class BlockingCall final : public ClientUnaryCall {
+ public:
+  Status Run(const CallTarget& target, const RpcMethod& method,
+             ClientContext* context, const Message& request,
+             Message* response) {
+    Start(target, method, context, request, response,
+          /*done_on_other_thread=*/false);
+    // Without a transport it is over already.
+    if (!done_.is_set()) target.transport->Wait(done_);
+    return TakeStatus();
+  }
+
+ private:
+  void OnDone() override { done_.Set(); }
+  void DoneElsewhere() override { done_.Set(); }
+
+  Event done_;
+};
+
+// Calls a function. From a free list; keeps the channel alive.
+class CallbackCall final : public ClientUnaryCall,
+                           public FreeListNode,
+                           private Executor::Task {
+ public:
+  static void Run(ChannelInterface* channel, const RpcMethod& method,
+                  ClientContext* context, const Message& request,
+                  Message* response, std::function<void(Status)> callback);
+
+ private:
+  CallbackCall() = default;
+
+  void OnDone() override;
+  void DoneElsewhere() override;
+  void RunTask() override { OnDone(); }
+
+  std::shared_ptr<ChannelInterface> channel_;
+  std::function<void(Status)> callback_;
+};
+
+// The template arguments after Response are for the shape of gRPC's generated
+// code and are not used.
+template <class Request, class Response, class BaseRequest = Request,
+          class BaseResponse = Response>
+Status BlockingUnaryCall(ChannelInterface* channel, const RpcMethod& method,
+                         ClientContext* context, const Request& request,
+                         Response* response) {
+  return BlockingCall().Run(channel->call_target(), method, context, request,
+                            response);
+}
+
+template <class Request, class Response, class BaseRequest = Request,
+          class BaseResponse = Response>
+void CallbackUnaryCall(ChannelInterface* channel, const RpcMethod& method,
+                       ClientContext* context, const Request* request,
+                       Response* response,
+                       std::function<void(Status)> callback) {
+  CallbackCall::Run(channel, method, context, *request, response,
+                    std::move(callback));
+}
+
+}  // namespace rpc::internal
+
+#endif  // VERBENA_RPC_INTERNAL_CLIENT_UNARY_CALL_H_

@@ -1,0 +1,60 @@
+// Learns whether a method's handlers are quick, and so where to run them.
+//
+// A quick handler runs best on the thread that received its call: no hand-over,
+// no context switch. A slow one there would keep the thread from other calls
+// until another takes the polling over. So each method starts inline; when two
+// handlers that were timed in a row took long, its calls go to the executor;
+// after a number of quick ones there it returns, and each relapse doubles that
+// number.
+//
+// Inline, one call in kSampleEvery is timed, for reading the clock twice costs
+// as much as a small handler; after a slow one, the next is timed too.
+//
+// Thread rule: any thread. Counts are approximate where threads race.
+#ifndef VERBENA_RPC_INTERNAL_HANDLER_PACER_H_
+#define VERBENA_RPC_INTERNAL_HANDLER_PACER_H_
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+
+namespace rpc::internal {
+
+class HandlerPacer {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  static constexpr Clock::duration kLong = std::chrono::microseconds(100);
+  static constexpr uint32_t kSampleEvery = 16;
+  static constexpr uint32_t kQuickRunsToReturn = 64;
+  static constexpr uint32_t kMaxQuickRunsToReturn = 4096;
+
+  // Whether the next call goes to the executor.
+  bool offload() const { return offload_.load(std::memory_order_relaxed); }
+
+  // Inline: whether to time this call.
+  bool ShouldTime() {
+    const uint32_t count = until_sample_.load(std::memory_order_relaxed);
+    if (count > 0) {
+      until_sample_.store(count - 1, std::memory_order_relaxed);
+      return false;
+    }
+    until_sample_.store(kSampleEvery - 1, std::memory_order_relaxed);
+    return true;
+  }
+
+  // What a timed call took, from its start to its response.
+  void RecordInline(Clock::duration took);
+  void RecordOffloaded(Clock::duration took);
+
+ private:
+  std::atomic<bool> offload_{false};
+  std::atomic<bool> last_was_slow_{false};
+  std::atomic<uint32_t> until_sample_{0};
+  std::atomic<uint32_t> quick_runs_{0};  // offloaded, in a row
+  std::atomic<uint32_t> quick_runs_to_return_{kQuickRunsToReturn};
+};
+
+}  // namespace rpc::internal
+
+#endif  // VERBENA_RPC_INTERNAL_HANDLER_PACER_H_

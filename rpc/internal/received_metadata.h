@@ -1,0 +1,64 @@
+// Metadata and status text of one call, as they came in header blocks.
+//
+// Owned by a context. Created when the first header block arrives: a call
+// without metadata has none.
+#ifndef VERBENA_RPC_INTERNAL_RECEIVED_METADATA_H_
+#define VERBENA_RPC_INTERNAL_RECEIVED_METADATA_H_
+
+#include <cstddef>
+#include <list>
+#include <string>
+#include <string_view>
+
+#include "absl/types/span.h"
+#include "rpc/internal/header_block.h"
+#include "rpc/metadata.h"
+#include "rpc/status.h"
+
+namespace rpc::internal {
+
+// Thread rule: one thread at a time.
+class ReceivedMetadata {
+ public:
+  // Who sent a block decides what may be in it.
+  enum class From { kClient, kServer, kServerEnd };
+
+  // Copies the block and adds what it holds. INTERNAL: it is malformed, or
+  // holds an illegal entry. RESOURCE_EXHAUSTED: the metadata of one kind is
+  // larger than `max_metadata_bytes`; the text names both sizes. On an error
+  // nothing more is to be added.
+  Status Add(absl::Span<const std::byte> block, From from,
+             size_t max_metadata_bytes);
+
+  const ReceivedMetadataMap& initial() const { return initial_; }
+  const ReceivedMetadataMap& trailing() const { return trailing_; }
+  std::string_view status_message() const { return status_message_; }
+  std::string_view status_details() const { return status_details_; }
+
+  // An empty map, for contexts without metadata.
+  static const ReceivedMetadataMap& Empty();
+
+ private:
+  Status AddEntry(const HeaderEntry& entry, From from);
+  void AddPair(const HeaderEntry& entry, ReceivedMetadataMap& map,
+               size_t& bytes);
+
+  std::list<std::string> blocks_;  // what the views point into
+  ReceivedMetadataMap initial_;
+  ReceivedMetadataMap trailing_;
+  size_t initial_bytes_ = 0;
+  size_t trailing_bytes_ = 0;
+  bool has_status_message_ = false;
+  bool has_status_details_ = false;
+  std::string_view status_message_;
+  std::string_view status_details_;
+};
+
+// The status that a client gives for a server's last frame: `code` with the
+// text and details of its header block. Codes that gRPC does not know become
+// UNKNOWN.
+Status ReceivedStatus(uint32_t code, const ReceivedMetadata* metadata);
+
+}  // namespace rpc::internal
+
+#endif  // VERBENA_RPC_INTERNAL_RECEIVED_METADATA_H_

@@ -1,0 +1,30 @@
+// A method of a service, and what handles its calls. Used by generated code.
+//
+// Thread rule: one thread at a time, while the service is set up; then
+// immutable.
+#ifndef VERBENA_RPC_INTERNAL_RPC_SERVICE_METHOD_H_
+#define VERBENA_RPC_INTERNAL_RPC_SERVICE_METHOD_H_
+
+#include <memory>
+
+#include "rpc/internal/method_handler.h"
+#include "rpc/internal/rpc_method.h"
+
+namespace rpc::internal {
+
+class RpcServiceMethod : public RpcMethod {
+ public:
+  // Takes over `handler`. `name` has static storage.
+  RpcServiceMethod(const char* name, RpcType type, MethodHandler* handler)
+      : RpcMethod(name, type), handler_(handler) {}
+
+  MethodHandler* handler() const { return handler_.get(); }
+  void SetHandler(MethodHandler* handler) { handler_.reset(handler); }
+
+ private:
+  std::unique_ptr<MethodHandler> handler_;
+};
+
+}  // namespace rpc::internal
+
+#endif  // VERBENA_RPC_INTERNAL_RPC_SERVICE_METHOD_H_

@@ -1,0 +1,276 @@
+#include "rpc/internal/server_call.h"
+
+#include <utility>
+
+#include "absl/base/optimization.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "rpc/logging.h"
+
+namespace rpc::internal {
+namespace {
+
+absl::Span<const std::byte> AsBytes(const std::string& bytes) {
+  return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(bytes.data()),
+                             bytes.size());
+}
+
+Status WritePairs(HeaderKind kind, const MetadataMap& metadata,
+                  HeaderBlockWriter& writer) {
+  for (const auto& [key, value] : metadata) {
+    Status status = CheckMetadataEntry(key, value);
+    if (!status.ok()) return status;
+    writer.Add(kind, key, value);
+  }
+  return Status();
+}
+
+void WriteStatusText(const Status& status, HeaderBlockWriter& writer) {
+  const std::string message = status.error_message();
+  if (!message.empty()) writer.Add(HeaderKind::kStatusMessage, "", message);
+  const std::string details = status.error_details();
+  if (!details.empty()) writer.Add(HeaderKind::kStatusDetails, "", details);
+}
+
+}  // namespace
+
+CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
+                            const ServerSink::Call& call,
+                            IncomingFrame& frame) {
+  auto* self = static_cast<ServerCall*>(method->spare_calls.Take());
+  if (ABSL_PREDICT_FALSE(self == nullptr)) self = method->handler.NewCall();
+  self->Begin(core, method, call);
+  Status status = self->Accept(frame);
+  CallbackScope scope(self);
+  if (ABSL_PREDICT_TRUE(status.ok())) {
+    self->Run();
+  } else {
+    self->Respond(status, nullptr);
+    self->Finished();
+  }
+  // OnClosed, and so completion, comes after this returns.
+  if (ABSL_PREDICT_FALSE(!self->finished())) self->Detach();
+  return self;
+}
+
+void ServerCall::Begin(ServerCore* core, ServerMethod* method,
+                       const ServerSink::Call& call) {
+  core_ = core;
+  method_ = method;
+  handle_ = call.handle;
+  phase_.store(0, std::memory_order_relaxed);
+  cut_off_.store(false, std::memory_order_relaxed);
+  finished_here_.store(false, std::memory_order_relaxed);
+  detached_ = initial_metadata_sent_ = false;
+  moved_bytes_ = 0;
+  peer_view_ = call.peer;
+  transport_cut_off_ = call.cut_off;
+  context_.deadline_ = call.deadline;
+}
+
+Status ServerCall::Accept(IncomingFrame& frame) {
+  if (ABSL_PREDICT_FALSE(!frame.header.empty())) {
+    context_.received_ = std::make_unique<ReceivedMetadata>();
+    Status status =
+        context_.received_->Add(frame.header, ReceivedMetadata::From::kClient,
+                                core_->max_metadata_bytes);
+    if (!status.ok()) return status;
+  }
+  if (ABSL_PREDICT_FALSE(!frame.has_message || !frame.end)) {
+    return Status(StatusCode::INTERNAL,
+                  "a unary call is one message, and this was not");
+  }
+  moved_bytes_ = frame.message.size();
+  if (!frame.attachment.empty()) {
+    context_.received_attachment_ = std::move(frame.attachment);
+  }
+  return DecodeRequest(frame.message);
+}
+
+void ServerCall::OnFrame(IncomingFrame&) {
+  // The first frame was the last: the transport does not deliver another.
+}
+
+void ServerCall::OnSent() {
+  if (initial_metadata_pending_.load(std::memory_order_relaxed) &&
+      initial_metadata_pending_.exchange(false, std::memory_order_acq_rel)) {
+    CallbackScope scope(this);
+    OnInitialMetadataSent(true);
+  }
+}
+
+void ServerCall::OnClosed(const CallOutcome& outcome) {
+  CallbackScope scope(this);
+  transport_cut_off_ = nullptr;
+  if (ABSL_PREDICT_FALSE(!outcome.status.ok())) {
+    cut_off_.store(true, std::memory_order_relaxed);
+    OnCutOff();
+  }
+  if (initial_metadata_pending_.load(std::memory_order_relaxed) &&
+      initial_metadata_pending_.exchange(false, std::memory_order_acq_rel)) {
+    OnInitialMetadataSent(outcome.status.ok());
+  }
+  if (ABSL_PREDICT_TRUE(finished_here_.load(std::memory_order_relaxed))) {
+    return Complete();
+  }
+  uint32_t before = phase_.load(std::memory_order_acquire);
+  if ((before & kFinished) == 0) {
+    before = phase_.fetch_add(kClosed, std::memory_order_acq_rel);
+  }
+  if (before & kFinished) Complete();
+}
+
+void ServerCall::Finished() {
+  if (ABSL_PREDICT_TRUE(CallbackScope::current() == this)) {
+    finished_here_.store(true, std::memory_order_relaxed);
+    return;
+  }
+  const uint32_t before =
+      phase_.fetch_add(kFinished, std::memory_order_acq_rel);
+  if (before & kClosed) CompleteLate();
+}
+
+void ServerCall::Complete() {
+  OnComplete();
+  context_.Clear();
+  ServerCore* const core = core_;
+  const bool detached = detached_;
+  if (ABSL_PREDICT_TRUE(moved_bytes_ <= kMaxRetainedBytes)) {
+    method_->spare_calls.Give(this);
+  } else {
+    delete this;
+  }
+  if (detached) core->detached.Remove();
+}
+
+void ServerCall::Detach() {
+  if (detached_) return;
+  detached_ = true;
+  core_->detached.Add();
+}
+
+void ServerCall::KeepPeer() {
+  kept_peer_ = peer_view_;
+  peer_view_ = kept_peer_;
+}
+
+void ServerCall::Respond(const Status& status, const Message* response) {
+  MessageScratch scratch;
+  OutgoingFrame frame;
+  std::string header;
+  Status error;
+  if (ABSL_PREDICT_TRUE(status.ok())) {
+    error = EncodeResponse(*response, scratch, frame);
+  } else {
+    error = status;
+  }
+  if (ABSL_PREDICT_FALSE(!error.ok() || context_.sent_ != nullptr)) {
+    Status header_error = EncodeHeader(error, header);
+    if (!header_error.ok()) {
+      error = std::move(header_error);
+      header.clear();
+      HeaderBlockWriter writer(&header);
+      WriteStatusText(error, writer);
+    }
+    frame.header = AsBytes(header);
+  }
+  if (ABSL_PREDICT_FALSE(!error.ok())) {
+    frame.has_message = false;
+    frame.small_message = {};
+    frame.message.clear();
+    frame.attachment.clear();
+  }
+  frame.end = true;
+  frame.status_code = static_cast<uint32_t>(error.error_code());
+  core_->transport->Send(handle_, std::move(frame));
+}
+
+Status ServerCall::EncodeResponse(const Message& response,
+                                  MessageScratch& scratch,
+                                  OutgoingFrame& frame) {
+  const Limits& limits = core_->transport->limits();
+  if (!context_.sent_attachment_.empty()) {
+    frame.attachment = std::move(context_.sent_attachment_);
+    Status status = CheckAttachmentSize(frame.attachment.size(), limits);
+    if (!status.ok()) return status;
+  }
+  Status status = EncodeMessage(
+      response, *core_->transport,
+      EncodeLimits(limits, core_->max_send_message_bytes), scratch, frame);
+  moved_bytes_ += frame.small_message.size() + frame.message.size();
+  return status;
+}
+
+Status ServerCall::EncodeHeader(const Status& status, std::string& header) {
+  HeaderBlockWriter writer(&header);
+  if (context_.sent_ != nullptr) {
+    if (!initial_metadata_sent_) {
+      Status error = WritePairs(HeaderKind::kInitialMetadata,
+                                context_.sent_->initial, writer);
+      if (!error.ok()) return error;
+    }
+    Status error = WritePairs(HeaderKind::kTrailingMetadata,
+                              context_.sent_->trailing, writer);
+    if (!error.ok()) return error;
+  }
+  WriteStatusText(status, writer);
+  return CheckHeaderSize(status, header.size());
+}
+
+Status ServerCall::CheckHeaderSize(const Status& status, size_t bytes) const {
+  const size_t limit = core_->transport->limits().max_header_bytes;
+  if (bytes <= limit) return Status();
+  return Status(StatusCode::RESOURCE_EXHAUSTED,
+                absl::StrCat("metadata and status text of ", bytes,
+                             " bytes do not fit into a frame's header of ",
+                             limit, " bytes; the call's own status was ",
+                             StatusCodeName(status.error_code())));
+}
+
+void ServerCall::SendInitialMetadataAlone() {
+  std::string header;
+  HeaderBlockWriter writer(&header);
+  if (context_.sent_ != nullptr) {
+    Status error = WritePairs(HeaderKind::kInitialMetadata,
+                              context_.sent_->initial, writer);
+    if (error.ok()) error = CheckHeaderSize(error, header.size());
+    if (!error.ok()) {
+      return CancelWith(
+          absl::Status(static_cast<absl::StatusCode>(error.error_code()),
+                       error.error_message()));
+    }
+  }
+  initial_metadata_sent_ = true;
+  initial_metadata_pending_.store(true, std::memory_order_release);
+  OutgoingFrame frame;
+  frame.header = AsBytes(header);
+  core_->transport->Send(handle_, std::move(frame));
+}
+
+void ServerCall::CancelWith(absl::Status reason) {
+  core_->transport->Cancel(handle_, std::move(reason));
+}
+
+bool ServerCall::IsCancelled() const {
+  if (cut_off_.load(std::memory_order_relaxed)) return true;
+  if (finished() || closed()) return false;
+  // A handler that runs within OnCall hears of OnClosed too late.
+  if (CallbackScope::current() == this && transport_cut_off_ != nullptr &&
+      transport_cut_off_->load(std::memory_order_relaxed)) {
+    return true;
+  }
+  return deadline() != absl::InfiniteFuture() && absl::Now() > deadline();
+}
+
+void ServerCall::Cancel() {
+  CancelWith(absl::CancelledError("Cancelled by the server"));
+}
+
+absl::StatusOr<Buffer> ServerCall::AllocateBuffer(size_t bytes) {
+  return core_->transport->AllocateBuffer(bytes);
+}
+
+std::string ServerCall::peer() const { return std::string(peer_view_); }
+
+}  // namespace rpc::internal

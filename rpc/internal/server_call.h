@@ -1,0 +1,139 @@
+// A call on the server, from its arrival until nothing refers to it any more.
+//
+// Two parties use a call: the transport, until OnClosed, and the handler's
+// side, until Finished. Whoever ends second completes it, and gives the object
+// back for the next call. A call whose handler finishes within OnCall, which is
+// the common case, needs no atomic operation for that: OnClosed comes after
+// OnCall and on the transport's callbacks alone. Any other call is "detached":
+// counted, so that the server waits for it, and ended by exchanges on phase_.
+//
+// SyncServerCall and CallbackServerCall (their files) are the two kinds; below
+// them templates add the messages.
+#ifndef VERBENA_RPC_INTERNAL_SERVER_CALL_H_
+#define VERBENA_RPC_INTERNAL_SERVER_CALL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include "google/protobuf/message_lite.h"
+#include "rpc/internal/callback_scope.h"
+#include "rpc/internal/executor.h"
+#include "rpc/internal/free_list.h"
+#include "rpc/internal/message_codec.h"
+#include "rpc/internal/server_core.h"
+#include "rpc/server_context.h"
+#include "rpc/status.h"
+#include "rpc/transport.h"
+
+namespace rpc::internal {
+
+class ServerCall : public CallSink,
+                   public FreeListNode,
+                   protected ServerCallControl,
+                   protected Executor::Task {
+ public:
+  using Message = google::protobuf::MessageLite;
+
+  // An object that moved more than this in a call is not kept for another: its
+  // messages may hold as much.
+  static constexpr uint64_t kMaxRetainedBytes = 64 << 10;
+
+  ~ServerCall() override = default;
+
+  // Serves a call that just came, for ServerSink::OnCall, which returns the
+  // result. The handler may run within.
+  static CallSink* Serve(ServerCore* core, ServerMethod* method,
+                         const ServerSink::Call& call, IncomingFrame& frame);
+
+  void OnFrame(IncomingFrame& frame) final;
+  void OnClosed(const CallOutcome& outcome) final;
+
+ protected:
+  // `context` is a member of the subclass.
+  explicit ServerCall(ServerContextBase* context) : context_(*context) {
+    context_.call_ = this;
+  }
+
+  // Runs the handler, here or elsewhere; it ends in Finished.
+  virtual void Run() = 0;
+  virtual Status DecodeRequest(const BufferChain& message) = 0;
+  // The call was cut off; once, before it is completed.
+  virtual void OnCutOff() {}
+  // Initial metadata that was sent alone left, or did not before the call
+  // ended.
+  virtual void OnInitialMetadataSent(bool ok) {}
+  // The handler's side finished after the transport's, on this thread, which
+  // may be any. Ends in Complete.
+  virtual void CompleteLate() { Complete(); }
+  // Both sides are done with it.
+  virtual void OnComplete() {}
+
+  // The handler's side has sent all it will and touches the call no more.
+  void Finished();
+  // Gives the object back; the last thing that happens to it.
+  void Complete();
+
+  // Sends the response, or an error. Once.
+  void Respond(const Status& status, const Message* response);
+  void SendInitialMetadataAlone();
+  // Ends the call for both sides without a response.
+  void CancelWith(absl::Status reason);
+
+  // To be called before the call leaves OnCall unfinished.
+  void Detach();
+  // Makes peer() valid beyond OnCall.
+  void KeepPeer();
+
+  bool closed() const {
+    return (phase_.load(std::memory_order_acquire) & kClosed) != 0;
+  }
+  bool finished() const {
+    return finished_here_.load(std::memory_order_relaxed) ||
+           (phase_.load(std::memory_order_acquire) & kFinished) != 0;
+  }
+  ServerCore& core() const { return *core_; }
+  ServerMethod& method() const { return *method_; }
+  absl::Time deadline() const { return context_.deadline_; }
+
+  void OnSent() final;
+  // ServerCallControl
+  bool IsCancelled() const final;
+  void Cancel() final;
+  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) final;
+  std::string peer() const final;
+
+ private:
+  enum Phase : uint32_t { kFinished = 1, kClosed = 2 };
+
+  void Begin(ServerCore* core, ServerMethod* method,
+             const ServerSink::Call& call);
+  Status Accept(IncomingFrame& frame);
+  Status EncodeResponse(const Message& response, MessageScratch& scratch,
+                        OutgoingFrame& frame);
+  Status EncodeHeader(const Status& status, std::string& header);
+  Status CheckHeaderSize(const Status& status, size_t bytes) const;
+
+  // Written by the transport's callbacks, but for phase_ and the flags.
+  ServerContextBase& context_;
+  ServerCore* core_ = nullptr;
+  ServerMethod* method_ = nullptr;
+  CallHandle handle_;
+  std::atomic<uint32_t> phase_{0};
+  std::atomic<bool> cut_off_{false};
+  std::atomic<bool> initial_metadata_pending_{false};
+  // Finished within a callback of the transport.
+  std::atomic<bool> finished_here_{false};
+  // Of ServerSink::Call; used within the transport's callbacks only.
+  const std::atomic<bool>* transport_cut_off_ = nullptr;
+  bool detached_ = false;
+  bool initial_metadata_sent_ = false;
+  uint64_t moved_bytes_ = 0;
+  std::string_view peer_view_;  // valid within OnCall, or of kept_peer_
+  std::string kept_peer_;
+};
+
+}  // namespace rpc::internal
+
+#endif  // VERBENA_RPC_INTERNAL_SERVER_CALL_H_

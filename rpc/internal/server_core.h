@@ -1,0 +1,61 @@
+// What all calls of a server share.
+//
+// Thread rule: any thread; see the members.
+#ifndef VERBENA_RPC_INTERNAL_SERVER_CORE_H_
+#define VERBENA_RPC_INTERNAL_SERVER_CORE_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/time/time.h"
+#include "rpc/internal/executor.h"
+#include "rpc/internal/free_list.h"
+#include "rpc/internal/handler_pacer.h"
+#include "rpc/internal/method_handler.h"
+#include "rpc/transport.h"
+
+namespace rpc::internal {
+
+// Calls that go on after the transport's callback which brought them: a handler
+// on another thread, a reactor that was not finished. A server waits for them
+// before it goes.
+class DetachedCalls {
+ public:
+  void Add() { count_.fetch_add(1, std::memory_order_relaxed); }
+  void Remove() {
+    if (count_.fetch_sub(1, std::memory_order_acq_rel) == 1) none_left_.Set();
+  }
+  // Once, when none is added any more.
+  void WaitForAll() {
+    Remove();
+    none_left_.WaitUntil(absl::InfiniteFuture());
+  }
+
+ private:
+  // One is the server's own, so that a zero comes only in WaitForAll.
+  std::atomic<int64_t> count_{1};
+  Event none_left_;
+};
+
+struct ServerCore {
+  ServerTransport* transport = nullptr;
+  uint64_t max_send_message_bytes = 0;
+  size_t max_metadata_bytes = 0;
+  Executor* executor = nullptr;
+  DetachedCalls detached;
+};
+
+// A method of a server.
+struct ServerMethod {
+  explicit ServerMethod(MethodHandler* method_handler)
+      : handler(*method_handler) {}
+
+  MethodHandler& handler;
+  HandlerPacer pacer;
+  FreeList spare_calls;  // of ServerCall
+};
+
+}  // namespace rpc::internal
+
+#endif  // VERBENA_RPC_INTERNAL_SERVER_CORE_H_

@@ -1,0 +1,79 @@
+// Handlers of the synchronous API: a function that returns when it is done, and
+// may block. Used by generated code.
+//
+// Where they run: see handler_pacer.h. The request is parsed on the polling
+// thread in either case, so a call that waits for a thread holds no receive
+// buffer.
+#ifndef VERBENA_RPC_INTERNAL_SYNC_UNARY_HANDLER_H_
+#define VERBENA_RPC_INTERNAL_SYNC_UNARY_HANDLER_H_
+
+#include <functional>
+#include <utility>
+
+#include "rpc/internal/method_handler.h"
+#include "rpc/internal/server_call.h"
+#include "rpc/server_context.h"
+#include "rpc/status.h"
+
+namespace rpc::internal {
+
+class SyncServerCall : public ServerCall {
+ protected:
+  SyncServerCall() : ServerCall(&context_) {}
+
+  // Runs the user's function and responds. The call may be gone afterwards.
+  virtual void RunHandler() = 0;
+
+  ServerContext* context() { return &context_; }
+
+ private:
+  void Run() final;
+  void RunInline();
+  void RunOnExecutor();
+  // On a thread of the executor.
+  void RunTask() final;
+
+  ServerContext context_;
+};
+
+template <class ServiceType, class Request, class Response,
+          class BaseRequest = Request, class BaseResponse = Response>
+class RpcMethodHandler final : public MethodHandler {
+ public:
+  using Function = std::function<Status(ServiceType*, ServerContext*,
+                                        const Request*, Response*)>;
+
+  RpcMethodHandler(Function function, ServiceType* service)
+      : function_(std::move(function)), service_(service) {}
+
+  ServerCall* NewCall() override { return new Call(*this); }
+
+ private:
+  class Call final : public SyncServerCall {
+   public:
+    explicit Call(const RpcMethodHandler& handler) : handler_(handler) {}
+
+   private:
+    Status DecodeRequest(const BufferChain& message) override {
+      return DecodeMessage(message, &request_);
+    }
+    void RunHandler() override {
+      response_.Clear();
+      Respond(handler_.function_(handler_.service_, context(), &request_,
+                                 &response_),
+              &response_);
+      Finished();
+    }
+
+    const RpcMethodHandler& handler_;
+    Request request_;
+    Response response_;
+  };
+
+  const Function function_;
+  ServiceType* const service_;
+};
+
+}  // namespace rpc::internal
+
+#endif  // VERBENA_RPC_INTERNAL_SYNC_UNARY_HANDLER_H_

@@ -1,0 +1,75 @@
+#include "rpc/server.h"
+
+#include <tuple>
+#include <utility>
+
+#include "absl/base/optimization.h"
+#include "absl/strings/str_cat.h"
+#include "rpc/internal/server_call.h"
+
+namespace rpc {
+
+Server::Server(std::unique_ptr<ServerTransport> transport,
+               const EndpointOptions& options)
+    : transport_(std::move(transport)),
+      executor_({.max_threads = options.handler_threads,
+                 .max_queued = options.handler_queue}) {
+  core_.transport = transport_.get();
+  core_.max_send_message_bytes = options.max_send_message_bytes;
+  core_.max_metadata_bytes = options.max_metadata_bytes;
+  core_.executor = &executor_;
+}
+
+Server::~Server() { Shutdown(); }
+
+absl::Status Server::RegisterService(Service* service) {
+  for (const auto& method : service->methods_) {
+    const bool inserted = methods_
+                              .emplace(std::piecewise_construct,
+                                       std::forward_as_tuple(method->name()),
+                                       std::forward_as_tuple(method->handler()))
+                              .second;
+    if (!inserted) {
+      return absl::AlreadyExistsError(
+          absl::StrCat("method ", method->name(), " is registered twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Server::Start() { return transport_->Start(this); }
+
+void Server::ShutdownUntil(absl::Time deadline) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (shutting_down_) {
+      mutex_.Await(absl::Condition(&shut_down_));
+      return;
+    }
+    shutting_down_ = true;
+  }
+  transport_->Shutdown(deadline);
+  // No callback runs any more. Handlers on other threads may.
+  core_.detached.WaitForAll();
+  absl::MutexLock lock(&mutex_);
+  shut_down_ = true;
+}
+
+void Server::Wait() {
+  absl::MutexLock lock(&mutex_);
+  mutex_.Await(absl::Condition(&shut_down_));
+}
+
+const void* Server::OnMethod(std::string_view path) {
+  const auto found = methods_.find(path);
+  return found == methods_.end() ? nullptr : &found->second;
+}
+
+CallSink* Server::OnCall(const Call& call, IncomingFrame& frame) {
+  if (ABSL_PREDICT_FALSE(call.method == nullptr)) return nullptr;
+  auto* const method =
+      static_cast<internal::ServerMethod*>(const_cast<void*>(call.method));
+  return internal::ServerCall::Serve(&core_, method, call, frame);
+}
+
+}  // namespace rpc

@@ -1,0 +1,82 @@
+// A running server; made by ServerBuilder.
+//
+//   std::unique_ptr<rpc::Server> server = builder.BuildAndStart();
+//   server->Wait();
+//
+// Thread rule: every function may be called from any thread, except that
+// Shutdown, Wait and the destructor must not be called from a handler.
+#ifndef VERBENA_RPC_SERVER_H_
+#define VERBENA_RPC_SERVER_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "rpc/channel_arguments.h"
+#include "rpc/internal/deadline.h"
+#include "rpc/internal/executor.h"
+#include "rpc/internal/server_core.h"
+#include "rpc/service.h"
+#include "rpc/transport.h"
+
+namespace rpc {
+
+class Server final : private ServerSink {
+ public:
+  // Shuts down, without a deadline.
+  ~Server() override;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  // Refuses new calls, waits for running ones to finish, and closes every
+  // connection. Returns when no handler runs or will run. With a deadline
+  // (absl::Time, or a time point of std::chrono's system or steady clock),
+  // calls that still run then are cancelled: their clients get a status at
+  // once, but handlers that are in the user's code must return (reactors:
+  // Finish) before this does.
+  void Shutdown() { ShutdownUntil(absl::InfiniteFuture()); }
+  template <class T>
+  void Shutdown(const T& deadline) {
+    ShutdownUntil(internal::ToTime(deadline));
+  }
+
+  // Blocks until a Shutdown, by another thread, is through.
+  void Wait();
+
+  // The device in use ("soft0", "mlx5_0").
+  std::string device() const { return transport_->device(); }
+
+ private:
+  friend class ServerBuilder;
+
+  Server(std::unique_ptr<ServerTransport> transport,
+         const EndpointOptions& options);
+
+  // ALREADY_EXISTS where another service has one of its methods.
+  absl::Status RegisterService(Service* service);
+  absl::Status Start();
+  void ShutdownUntil(absl::Time deadline);
+
+  // ServerSink
+  const void* OnMethod(std::string_view path) override;
+  CallSink* OnCall(const Call& call, IncomingFrame& frame) override;
+
+  // Destroyed from the last to the first: no thread runs a handler when the
+  // spare calls go.
+  std::map<std::string, internal::ServerMethod, std::less<>> methods_;
+  const std::unique_ptr<ServerTransport> transport_;
+  internal::Executor executor_;
+  internal::ServerCore core_;
+
+  absl::Mutex mutex_;
+  bool shutting_down_ ABSL_GUARDED_BY(mutex_) = false;
+  bool shut_down_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace rpc
+
+#endif  // VERBENA_RPC_SERVER_H_

@@ -1,0 +1,164 @@
+// What a server's handler hears of a call besides its request, and says besides
+// its response: deadline, metadata, attachments, cancelling.
+//
+//   rpc::Status Get(rpc::ServerContext* context, const GetRequest* request,
+//                   GetResponse* response) override {
+//     context->set_attachment(values_.Find(request->key()));
+//     context->AddTrailingMetadata("shard", "7");
+//     return rpc::Status::OK;
+//   }
+//
+// A context belongs to its call: it is valid until the handler returned
+// (ServerContext), or until OnDone (CallbackServerContext).
+//
+// A test may call a handler with a context of its own: it was never cancelled,
+// has no peer, and its buffers are heap memory.
+//
+// Thread rule: one thread at a time; IsCancelled and TryCancel from any thread.
+#ifndef VERBENA_RPC_SERVER_CONTEXT_H_
+#define VERBENA_RPC_SERVER_CONTEXT_H_
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "rpc/buffer.h"
+#include "rpc/internal/deadline.h"
+#include "rpc/internal/received_metadata.h"
+#include "rpc/metadata.h"
+#include "rpc/server_callback.h"
+
+namespace rpc {
+namespace internal {
+class CallbackServerCall;
+class ServerCall;
+
+// What a context asks of its call.
+class ServerCallControl {
+ public:
+  virtual bool IsCancelled() const = 0;
+  virtual void Cancel() = 0;
+  virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
+  virtual std::string peer() const = 0;
+
+ protected:
+  ~ServerCallControl() = default;
+};
+}  // namespace internal
+
+class ServerContextBase {
+ public:
+  ServerContextBase(const ServerContextBase&) = delete;
+  ServerContextBase& operator=(const ServerContextBase&) = delete;
+
+  // When the client gives up, on this host's clock.
+  std::chrono::system_clock::time_point deadline() const {
+    return internal::ToSystemClock(deadline_);
+  }
+  absl::Time raw_deadline() const { return deadline_; }
+
+  // True once nobody waits for the response any more: the client cancelled, the
+  // deadline passed, or the connection broke. A handler that takes long should
+  // look now and then.
+  bool IsCancelled() const;
+
+  // Ends the call with CANCELLED on both sides; what the handler returns no
+  // longer matters.
+  void TryCancel() const;
+
+  const ReceivedMetadataMap& client_metadata() const {
+    return received_ == nullptr ? internal::ReceivedMetadata::Empty()
+                                : received_->initial();
+  }
+
+  // For the client; see metadata.h for what is legal. An illegal pair makes the
+  // call end with INTERNAL. Initial metadata: before it is sent, with the
+  // response at the latest.
+  void AddInitialMetadata(const std::string& key, const std::string& value);
+  void AddTrailingMetadata(const std::string& key, const std::string& value);
+
+  // What came beside the request; empty where nothing did. Memory of the
+  // transport's receive pool: a handler that keeps a small one for long should
+  // copy it.
+  const BufferChain& attachment() const { return received_attachment_; }
+  BufferChain& attachment() { return received_attachment_; }
+
+  // Bytes to go beside the response; sent where the status is OK. Memory of
+  // AllocateBuffer, or that came as an attachment, is not copied; it must not
+  // change until the client has it, so share what is never written again.
+  void set_attachment(BufferChain attachment) {
+    sent_attachment_ = std::move(attachment);
+  }
+
+  // Memory that is sent without copying. RESOURCE_EXHAUSTED: the memory budget
+  // is used up; its text says what to do.
+  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes);
+
+  // "ipv4:127.0.0.1:40000", "ipv6:[::1]:40000".
+  std::string peer() const;
+
+ protected:
+  ServerContextBase() = default;
+  ~ServerContextBase() = default;
+
+ private:
+  friend class internal::ServerCall;
+
+  // Between calls: contexts are used again, with their call's other state.
+  void Clear() {
+    if (!received_attachment_.empty()) received_attachment_.clear();
+    if (!sent_attachment_.empty()) sent_attachment_.clear();
+    received_.reset();
+    sent_.reset();
+  }
+
+  // What the handler added.
+  struct SentMetadata {
+    internal::MetadataMap initial;
+    internal::MetadataMap trailing;
+  };
+  SentMetadata& sent();
+
+  internal::ServerCallControl* call_ = nullptr;
+  absl::Time deadline_ = absl::InfiniteFuture();
+  BufferChain received_attachment_;
+  BufferChain sent_attachment_;
+  std::unique_ptr<internal::ReceivedMetadata> received_;
+  std::unique_ptr<SentMetadata> sent_;
+};
+
+class ServerContext final : public ServerContextBase {
+ public:
+  ServerContext() = default;
+};
+
+class CallbackServerContext final : public ServerContextBase {
+ public:
+  CallbackServerContext() = default;
+
+  // A reactor for handlers that need no reactions of their own. It belongs to
+  // the context.
+  //
+  //   auto* reactor = context->DefaultReactor();
+  //   reactor->Finish(rpc::Status::OK);
+  //   return reactor;
+  ServerUnaryReactor* DefaultReactor() { return &default_reactor_; }
+
+ private:
+  friend class internal::CallbackServerCall;
+
+  class DefaultReactorType final : public ServerUnaryReactor {
+   public:
+    void OnDone() override {}
+  };
+
+  DefaultReactorType default_reactor_;
+};
+
+}  // namespace rpc
+
+#endif  // VERBENA_RPC_SERVER_CONTEXT_H_
