@@ -1,0 +1,70 @@
+"""The conformance suite as tests of one provider.
+
+    conformance_suite(
+        name = "software",
+        provider = ":software_provider_under_test",
+    )
+
+makes a test for each file of the suite, named BEHAVIOUR_NAME ("send_software"),
+and a test_suite NAME of them all. `provider` is a library that defines
+rdma::conformance::TheProviderUnderTest(); a provider that needs set-up outside of
+this process says so with `tags`.
+"""
+
+# File stem -> bazel's test size. One process a file, so that a crash costs one.
+_BEHAVIOURS = {
+    "atomic": "small",
+    "completion_channel": "small",
+    "connection": "small",
+    "connection_teardown": "small",
+    "memory_region": "small",
+    "memory_window": "small",
+    "object_lifetime": "small",
+    "one_sided": "small",
+    "peer_death": "small",
+    "queue_pair_state": "small",
+    "random_traffic": "small",
+    "receive_queue": "small",
+    "send": "small",
+    "send_queue": "small",
+    "shared_receive_queue": "small",
+    "threads": "small",
+}
+
+def conformance_libraries():
+    """The suite's files, compiled once for all providers."""
+    for behaviour in _BEHAVIOURS:
+        native.cc_library(
+            name = behaviour + "_test",
+            testonly = True,
+            srcs = [behaviour + "_test.cc"],
+            alwayslink = True,
+            linkstatic = True,
+            deps = [
+                ":fixture",
+                ":peer_process",
+                "@com_google_googletest//:gtest",
+                "@com_google_absl//absl/time",
+                "@com_google_absl//absl/types:span",
+                "@rdma_core//:ibverbs",
+                "//rdma_transport/provider",
+            ],
+        )
+
+def conformance_suite(name, provider, tags = []):
+    """The tests of `provider`; see above."""
+    for behaviour, size in _BEHAVIOURS.items():
+        native.cc_test(
+            name = behaviour + "_" + name,
+            size = size,
+            tags = tags,
+            deps = [
+                ":" + behaviour + "_test",
+                provider,
+                "@com_google_googletest//:gtest_main",
+            ],
+        )
+    native.test_suite(
+        name = name,
+        tests = [":" + behaviour + "_" + name for behaviour in _BEHAVIOURS],
+    )

@@ -1,0 +1,170 @@
+// The end of a connection in every state of its life, from either end and in
+// every order, and a listener that goes on serving. Method: break it off, then
+// connect once more. rdma_destroy_id(3), rdma_disconnect(3).
+#include <map>
+#include <optional>
+
+#include "tests/conformance/connection_fixture.h"
+
+namespace rdma::conformance {
+namespace {
+
+using testing::AnyOf;
+
+// Ids and QPs may be destroyed in every state, from either end; the listener
+// goes on serving the next client.
+class ConnectionTeardownTest : public ConnectionFixture {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(ConnectionFixture::SetUp());
+    listener_ = Listen();
+    ASSERT_NE(listener_, nullptr);
+  }
+
+  // Starts a connection and brings it to the server's kConnectRequest.
+  void StartAndAwaitRequest() {
+    id_ = StartConnecting(listener_->local_address());
+    ASSERT_NE(id_, nullptr);
+    request_ = Expect(server(), Type::kConnectRequest);
+    ASSERT_NE(request_.id, nullptr);
+  }
+
+  void DropClient() {
+    client().DestroyQp(qp_);
+    client().manager().Destroy(id_);
+  }
+
+  // A new client gets through, whatever is left of the old one: requests that
+  // nobody waits for any more are answered like any other.
+  void ExpectListenerWorks() {
+    CmId* id = StartConnecting(listener_->local_address());
+    ASSERT_NE(id, nullptr);
+    std::map<CmId*, ibv_qp*> accepted;
+    const auto serve = [&](const CmEvent& event) {
+      if (event.type == Type::kConnectRequest) {
+        accepted[event.id] = server().CreateQp({});
+        server()
+            .manager()
+            .Accept(event.id, accepted[event.id], {})
+            .IgnoreError();
+      }
+    };
+    bool established = false;
+    pump().Unwatch(&server().manager());
+    pump().Until(
+        [&] {
+          while (std::optional<CmEvent> event = server().manager().GetEvent()) {
+            serve(*event);
+          }
+          while (std::optional<CmEvent> event = client().manager().GetEvent()) {
+            established |= event->type == Type::kEstablished && event->id == id;
+          }
+          return established;
+        },
+        "a connection after the broken one");
+    pump().Watch(&server().manager());
+  }
+
+  CmId* listener_ = nullptr;
+  CmId* id_ = nullptr;
+  CmEvent request_;
+};
+CONFORMANCE_SUITE(ConnectionTeardownTest);
+
+TEST_P(ConnectionTeardownTest, TheClientGoesWhileConnecting) {
+  id_ = StartConnecting(listener_->local_address());
+  ASSERT_NE(id_, nullptr);
+  DropClient();
+  ExpectListenerWorks();
+}
+
+TEST_P(ConnectionTeardownTest, TheClientGoesBeforeTheAnswer) {
+  StartAndAwaitRequest();
+  DropClient();
+  // The answer leads nowhere, and the server hears of it: at once, or by a
+  // disconnection.
+  ibv_qp* qp = server().CreateQp({});
+  if (server().manager().Accept(request_.id, qp, {}).ok()) {
+    CmEvent event = Next(server());
+    if (event.type == Type::kEstablished) event = Next(server());
+    EXPECT_THAT(event.type, AnyOf(Type::kDisconnected, Type::kConnectFailed));
+    EXPECT_EQ(event.id, request_.id);
+  }
+  server().DestroyQp(qp);
+  server().manager().Destroy(request_.id);
+  ExpectListenerWorks();
+}
+
+// Never answered, only dropped: that is a refusal, at the latest at the
+// client's time limit.
+TEST_P(ConnectionTeardownTest, TheServerDropsTheRequest) {
+  StartAndAwaitRequest();
+  server().manager().Destroy(request_.id);
+  EXPECT_EQ(Expect(client(), Type::kConnectFailed).id, id_);
+  ExpectListenerWorks();
+}
+
+TEST_P(ConnectionTeardownTest, TheServerGoesRightAfterAccepting) {
+  StartAndAwaitRequest();
+  ibv_qp* qp = server().CreateQp({});
+  ASSERT_TRUE(server().manager().Accept(request_.id, qp, {}).ok());
+  server().DestroyQp(qp);
+  server().manager().Destroy(request_.id);
+  CmEvent event = Next(client());
+  if (event.type == Type::kEstablished) event = Next(client());
+  EXPECT_THAT(event.type, AnyOf(Type::kDisconnected, Type::kConnectFailed));
+  ExpectListenerWorks();
+}
+
+TEST_P(ConnectionTeardownTest, TheListenerGoesAndItsConnectionsStay) {
+  StartAndAwaitRequest();
+  ibv_qp* qp = server().CreateQp({});
+  server().manager().Destroy(listener_);
+  ASSERT_TRUE(server().manager().Accept(request_.id, qp, {}).ok());
+  Expect(client(), Type::kEstablished);
+  Expect(server(), Type::kEstablished);
+  ASSERT_EQ(0, PostReceive(qp, {.wr_id = 1}));
+  ASSERT_EQ(0, Post(qp_, SendWr(2).Imm(htonl(3)).Inline()));
+  EXPECT_THAT(Await(server().recv_cq()), Received(1, 0));
+}
+
+TEST_P(ConnectionTeardownTest, AConnectionAfterAConnectFailureUsesANewQp) {
+  StartAndAwaitRequest();
+  EXPECT_TRUE(server().manager().Reject(request_.id, "full").ok());
+  EXPECT_TRUE(Expect(client(), Type::kConnectFailed).rejected);
+  DropClient();
+  server().manager().Destroy(request_.id);
+  ExpectListenerWorks();
+}
+
+// The manager goes with everything that is under way.
+TEST_P(ConnectionTeardownTest, TheServersManagerGoes) {
+  StartAndAwaitRequest();
+  server().DestroyManager();
+  EXPECT_EQ(Expect(client(), Type::kConnectFailed).id, id_);
+}
+
+TEST_P(ConnectionTeardownTest, TheClientsManagerGoes) {
+  StartAndAwaitRequest();
+  client().DestroyQp(qp_);
+  client().DestroyManager();
+  ibv_qp* qp = server().CreateQp({});
+  server().manager().Accept(request_.id, qp, {}).IgnoreError();
+  pump().TurnFor(pump().silence());
+  server().DestroyQp(qp);
+  server().manager().Destroy(request_.id);
+}
+
+TEST_P(ConnectionTeardownTest, NoEventNamesADestroyedId) {
+  Link link;
+  ASSERT_TRUE(Connect({}, &link));
+  // Its end is on the way when the server destroys its own id.
+  client().manager().Disconnect(link.client_id);
+  server().DestroyQp(link.server);
+  server().manager().Destroy(link.server_id);
+  pump().ExpectSilence(&server().manager());
+  client().DestroyQp(link.client);
+}
+
+}  // namespace
+}  // namespace rdma::conformance

@@ -1,0 +1,413 @@
+// The state machine of a reliable connection's QP: which transitions there are,
+// with which attributes, what may be posted in which state, and what ERR and
+// RESET do to what was posted. ibv_modify_qp(3), ibv_query_qp(3);
+// IBTA 10.3.1, table 91 and 11.2.5.2.
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "tests/conformance/fixture.h"
+
+namespace rdma::conformance {
+namespace {
+
+// What ibv_modify_qp(3) requires of RESET to INIT on an RC QP.
+constexpr int kInitMask =
+    IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+constexpr int kRtrMask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU |
+                         IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                         IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+constexpr int kRtsMask = IBV_QP_STATE | IBV_QP_SQ_PSN |
+                         IBV_QP_MAX_QP_RD_ATOMIC | IBV_QP_RETRY_CNT |
+                         IBV_QP_RNR_RETRY | IBV_QP_TIMEOUT;
+
+// Good values for every attribute that a transition may ask for.
+ibv_qp_attr Attributes(ibv_qp_state state) {
+  ibv_qp_attr attr = {};
+  attr.qp_state = state;
+  attr.port_num = 1;
+  attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+  attr.path_mtu = IBV_MTU_1024;
+  attr.dest_qp_num = 17;
+  attr.max_dest_rd_atomic = 1;
+  attr.min_rnr_timer = 12;
+  attr.max_rd_atomic = 1;
+  attr.retry_cnt = 3;
+  attr.rnr_retry = 3;
+  attr.timeout = 14;
+  attr.ah_attr.port_num = 1;
+  return attr;
+}
+
+int Modify(Device& device, ibv_qp* qp, ibv_qp_state state, int mask) {
+  ibv_qp_attr attr = Attributes(state);
+  return device.ModifyQp(qp, &attr, mask);
+}
+
+// A QP that nothing has connected yet.
+class FreshQueuePairTest : public ConformanceTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(ConformanceTest::SetUp());
+    buffer_ = client().Allocate(4096);
+    qp_ = client().CreateQp({});
+    ASSERT_NE(qp_, nullptr);
+  }
+  void TearDown() override {
+    buffer_ = Region();
+    ConformanceTest::TearDown();
+  }
+
+  Device& device() { return client().device(); }
+  ibv_qp_state State() { return StateOf(device(), qp_); }
+
+  Region buffer_;
+  ibv_qp* qp_ = nullptr;
+};
+CONFORMANCE_SUITE(FreshQueuePairTest);
+
+TEST_P(FreshQueuePairTest, StartsInReset) {
+  EXPECT_EQ(State(), IBV_QPS_RESET);
+  EXPECT_EQ(qp_->qp_type, IBV_QPT_RC);
+  EXPECT_EQ(qp_->pd, client().pd());
+  EXPECT_EQ(qp_->send_cq, client().send_cq());
+  EXPECT_EQ(qp_->recv_cq, client().recv_cq());
+  EXPECT_EQ(qp_->context, device().context());
+}
+
+// "The values will be greater than or equal to the values requested."
+TEST_P(FreshQueuePairTest, ReportsItsCapabilities) {
+  ibv_qp_cap cap = {};
+  ibv_qp* qp = client().CreateQp({.max_send_wr = 100,
+                                  .max_recv_wr = 50,
+                                  .max_send_sge = 3,
+                                  .max_recv_sge = 2,
+                                  .max_inline_data = 32},
+                                 &cap);
+  ASSERT_NE(qp, nullptr);
+  EXPECT_GE(cap.max_send_wr, 100u);
+  EXPECT_GE(cap.max_recv_wr, 50u);
+  EXPECT_GE(cap.max_send_sge, 3u);
+  EXPECT_GE(cap.max_recv_sge, 2u);
+  EXPECT_GE(cap.max_inline_data, 32u);
+  ibv_qp_attr attr = {};
+  ibv_qp_init_attr init = {};
+  ASSERT_EQ(0, device().QueryQp(qp, &attr, IBV_QP_CAP, &init));
+  EXPECT_EQ(init.cap.max_send_wr, cap.max_send_wr);
+  EXPECT_EQ(init.cap.max_recv_wr, cap.max_recv_wr);
+  EXPECT_EQ(init.cap.max_inline_data, cap.max_inline_data);
+  EXPECT_EQ(init.send_cq, client().send_cq());
+  EXPECT_EQ(init.recv_cq, client().recv_cq());
+  EXPECT_EQ(init.qp_type, IBV_QPT_RC);
+}
+
+TEST_P(FreshQueuePairTest, NumbersItsQpsApart) {
+  ibv_qp* other = client().CreateQp({});
+  ASSERT_NE(other, nullptr);
+  EXPECT_NE(other->qp_num, qp_->qp_num);
+}
+
+TEST_P(FreshQueuePairTest, RefusesMoreThanTheDeviceHas) {
+  const ibv_device_attr& limits = device().attributes();
+  ibv_qp_init_attr base = {};
+  base.qp_type = IBV_QPT_RC;
+  base.send_cq = client().send_cq();
+  base.recv_cq = client().recv_cq();
+  base.cap = {
+      .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1};
+  std::vector<ibv_qp_init_attr> too_much(4, base);
+  too_much[0].cap.max_send_wr = limits.max_qp_wr + 1;
+  too_much[1].cap.max_recv_wr = limits.max_qp_wr + 1;
+  too_much[2].cap.max_send_sge = limits.max_sge + 1;
+  too_much[3].cap.max_inline_data = device().max_inline_data() + 1;
+  for (size_t i = 0; i < too_much.size(); ++i) {
+    SCOPED_TRACE(i);
+    errno = 0;
+    ibv_qp* qp = device().CreateQp(client().pd(), &too_much[i]);
+    EXPECT_EQ(qp, nullptr);
+    EXPECT_THAT(errno, testing::AnyOf(EINVAL, ENOMEM));
+    if (qp != nullptr) device().DestroyQp(qp);
+  }
+}
+
+TEST_P(FreshQueuePairTest, RefusesACqOfNoOrAbsurdDepth) {
+  for (int depth : {0, -1, device().attributes().max_cqe + 1}) {
+    errno = 0;
+    ibv_cq* cq = device().CreateCq(depth, nullptr, nullptr, 0);
+    EXPECT_EQ(cq, nullptr) << depth;
+    EXPECT_EQ(errno, EINVAL);
+    if (cq != nullptr) device().DestroyCq(cq);
+  }
+}
+
+TEST_P(FreshQueuePairTest, GoesToInitWithAllThatIsRequired) {
+  EXPECT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
+  EXPECT_EQ(State(), IBV_QPS_INIT);
+  // And again, with less: INIT to INIT changes what it names.
+  EXPECT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT,
+                      IBV_QP_STATE | IBV_QP_ACCESS_FLAGS));
+  EXPECT_EQ(State(), IBV_QPS_INIT);
+}
+
+// "If any of the modify attributes or the modify mask are invalid, none of the
+// attributes will be modified (including the QP state)."
+TEST_P(FreshQueuePairTest, EachRequiredAttributeIsRequired) {
+  for (int missing : {IBV_QP_PKEY_INDEX, IBV_QP_PORT, IBV_QP_ACCESS_FLAGS}) {
+    EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_INIT, kInitMask & ~missing))
+        << "without " << missing;
+    EXPECT_EQ(State(), IBV_QPS_RESET);
+  }
+}
+
+TEST_P(FreshQueuePairTest, RefusesAnAttributeThatIsNotOfTheTransition) {
+  for (int extra :
+       {static_cast<int>(IBV_QP_QKEY), static_cast<int>(IBV_QP_DEST_QPN),
+        static_cast<int>(IBV_QP_SQ_PSN), static_cast<int>(IBV_QP_TIMEOUT)}) {
+    EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_INIT, kInitMask | extra))
+        << "with " << extra;
+    EXPECT_EQ(State(), IBV_QPS_RESET);
+  }
+}
+
+TEST_P(FreshQueuePairTest, RefusesTransitionsThatSkipAState) {
+  EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_RTR, kRtrMask));
+  EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_RTS, kRtsMask));
+  EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_SQD, IBV_QP_STATE));
+  EXPECT_EQ(State(), IBV_QPS_RESET);
+  ASSERT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
+  EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_RTS, kRtsMask));
+  EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_SQD, IBV_QP_STATE));
+  EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_RTR, IBV_QP_STATE));
+  EXPECT_EQ(State(), IBV_QPS_INIT);
+}
+
+TEST_P(FreshQueuePairTest, RefusesAStateItIsNotIn) {
+  ibv_qp_attr attr = Attributes(IBV_QPS_INIT);
+  attr.cur_qp_state = IBV_QPS_RTS;
+  EXPECT_EQ(EINVAL,
+            device().ModifyQp(qp_, &attr, kInitMask | IBV_QP_CUR_STATE));
+  EXPECT_EQ(State(), IBV_QPS_RESET);
+}
+
+TEST_P(FreshQueuePairTest, GoesToErrorAndBackToResetFromAnywhere) {
+  MoveToError(device(), qp_);
+  EXPECT_EQ(State(), IBV_QPS_ERR);
+  EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
+  EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_RTS, kRtsMask));
+  EXPECT_EQ(State(), IBV_QPS_ERR);
+  EXPECT_EQ(0, Modify(device(), qp_, IBV_QPS_RESET, IBV_QP_STATE));
+  EXPECT_EQ(State(), IBV_QPS_RESET);
+  ASSERT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
+  MoveToError(device(), qp_);
+  EXPECT_EQ(State(), IBV_QPS_ERR);
+}
+
+// IBTA 10.3.1.1 to 10.3.1.3: no sends before RTS, no receives in RESET.
+TEST_P(FreshQueuePairTest, RefusesPostsThatAreTooEarly) {
+  const ReceiveRequest receive = {.wr_id = 1, .sges = {buffer_.sge(0, 8)}};
+  EXPECT_EQ(EINVAL, Post(qp_, SendWr(1).Sge(buffer_.sge(0, 8))));
+  EXPECT_EQ(EINVAL, PostReceive(qp_, receive));
+  ASSERT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
+  EXPECT_EQ(EINVAL, Post(qp_, SendWr(1).Sge(buffer_.sge(0, 8))));
+  EXPECT_EQ(0, PostReceive(qp_, receive));
+  ExpectSilence(client().recv_cq());
+  MoveToError(device(), qp_);
+  EXPECT_THAT(Await(client().recv_cq()), Flushed(1));
+}
+
+// What was posted is forgotten, with no completion.
+TEST_P(FreshQueuePairTest, ResetForgetsWhatWasPosted) {
+  ASSERT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
+  ASSERT_EQ(0, PostReceive(qp_, {.wr_id = 1, .sges = {buffer_.sge(0, 8)}}));
+  ASSERT_EQ(0, Modify(device(), qp_, IBV_QPS_RESET, IBV_QP_STATE));
+  MoveToError(device(), qp_);
+  ExpectSilence(client().recv_cq());
+}
+
+// A connected QP.
+class QueuePairStateTest : public ConnectedTest {
+ protected:
+  ReceiveRequest Receive(uint64_t wr_id) {
+    return {.wr_id = wr_id, .sges = {client_buffer_.sge(0, 8)}};
+  }
+  WorkRequest Send(uint64_t wr_id) {
+    return SendWr(wr_id).Sge(client_buffer_.sge(0, 8));
+  }
+};
+CONFORMANCE_SUITE(QueuePairStateTest);
+
+TEST_P(QueuePairStateTest, IsReadyToSendOnceConnected) {
+  EXPECT_EQ(StateOf(client().device(), client_qp_), IBV_QPS_RTS);
+  EXPECT_EQ(StateOf(server().device(), server_qp_), IBV_QPS_RTS);
+  ibv_qp_attr attr = {};
+  ibv_qp_init_attr init = {};
+  ASSERT_EQ(0, client().device().QueryQp(
+                   client_qp_, &attr, IBV_QP_STATE | IBV_QP_DEST_QPN, &init));
+  EXPECT_EQ(attr.dest_qp_num, server_qp_->qp_num);
+  ASSERT_EQ(0, server().device().QueryQp(
+                   server_qp_, &attr, IBV_QP_STATE | IBV_QP_DEST_QPN, &init));
+  EXPECT_EQ(attr.dest_qp_num, client_qp_->qp_num);
+}
+
+TEST_P(QueuePairStateTest, RefusesToGoBackwards) {
+  Device& device = client().device();
+  EXPECT_EQ(EINVAL, Modify(device, client_qp_, IBV_QPS_INIT, kInitMask));
+  EXPECT_EQ(EINVAL, Modify(device, client_qp_, IBV_QPS_RTR, kRtrMask));
+  EXPECT_EQ(StateOf(device, client_qp_), IBV_QPS_RTS);
+}
+
+// What may be changed while it runs.
+TEST_P(QueuePairStateTest, TakesANewRnrTimerWhileItRuns) {
+  ibv_qp_attr attr = {};
+  attr.qp_state = IBV_QPS_RTS;
+  attr.min_rnr_timer = 3;
+  EXPECT_EQ(0, server().device().ModifyQp(server_qp_, &attr,
+                                          IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER));
+  ibv_qp_init_attr init = {};
+  attr = {};
+  ASSERT_EQ(0, server().device().QueryQp(server_qp_, &attr,
+                                         IBV_QP_MIN_RNR_TIMER, &init));
+  EXPECT_EQ(attr.min_rnr_timer, 3);
+  attr.qp_state = IBV_QPS_RTS;
+  EXPECT_EQ(EINVAL, server().device().ModifyQp(server_qp_, &attr,
+                                               IBV_QP_STATE | IBV_QP_RQ_PSN));
+}
+
+// Both queues flush, each in the order posted, unsignaled requests too.
+TEST_P(QueuePairStateTest, ErrorFlushesBothQueuesInOrder) {
+  for (uint64_t id = 0; id < 10; ++id) {
+    ASSERT_EQ(0, PostReceive(client_qp_, Receive(100 + id)));
+  }
+  // No receive on the other end: these stay where they are.
+  for (uint64_t id = 0; id < 10; ++id) {
+    WorkRequest send = Send(id);
+    if (id % 2 == 0) send.Unsignaled();
+    ASSERT_EQ(0, Post(client_qp_, send));
+  }
+  MoveToError(client().device(), client_qp_);
+  for (uint64_t id = 0; id < 10; ++id) {
+    const ibv_wc wc = Await(client().send_cq());
+    EXPECT_THAT(wc, Flushed(id));
+    EXPECT_EQ(wc.qp_num, client_qp_->qp_num);
+    EXPECT_THAT(Await(client().recv_cq()), Flushed(100 + id));
+  }
+  ExpectSilence(client().send_cq());
+  ExpectSilence(client().recv_cq());
+}
+
+// What was done before keeps its success; what was not is flushed; the line
+// between them is clean.
+TEST_P(QueuePairStateTest, ErrorKeepsWhatWasDone) {
+  PostServerReceives(3, 8);
+  for (uint64_t id = 0; id < 8; ++id) ASSERT_EQ(0, Post(client_qp_, Send(id)));
+  EXPECT_THAT(Await(server().recv_cq()), Received(1000, 8));
+  EXPECT_THAT(Await(server().recv_cq()), Received(1001, 8));
+  EXPECT_THAT(Await(server().recv_cq()), Received(1002, 8));
+  for (uint64_t id = 0; id < 3; ++id) {
+    EXPECT_THAT(Await(client().send_cq()), Succeeded(id));
+  }
+  MoveToError(client().device(), client_qp_);
+  for (uint64_t id = 3; id < 8; ++id) {
+    EXPECT_THAT(Await(client().send_cq()), Flushed(id));
+  }
+}
+
+// IBTA 10.3.1.7: posts to a QP in ERR are taken, and flushed.
+TEST_P(QueuePairStateTest, TakesPostsInErrorAndFlushesThem) {
+  MoveToError(client().device(), client_qp_);
+  for (uint64_t id = 0; id < 3; ++id) {
+    EXPECT_EQ(0, Post(client_qp_, Send(id).Unsignaled()));
+    EXPECT_EQ(0, Post(client_qp_, ReadWr(10 + id, server_buffer_.addr(),
+                                         server_buffer_.rkey())
+                                      .Sge(client_buffer_.sge(0, 8))));
+    EXPECT_EQ(0, PostReceive(client_qp_, Receive(20 + id)));
+    EXPECT_THAT(Await(client().send_cq()), Flushed(id));
+    EXPECT_THAT(Await(client().send_cq()), Flushed(10 + id));
+    EXPECT_THAT(Await(client().recv_cq()), Flushed(20 + id));
+  }
+}
+
+// Flushing needs slots as well: a full queue flushes whole, and its slots come
+// back as the flushed completions are polled.
+TEST_P(QueuePairStateTest, FlushesAFullQueue) {
+  ibv_qp_attr attr = {};
+  ibv_qp_init_attr init = {};
+  ASSERT_EQ(0, client().device().QueryQp(client_qp_, &attr, IBV_QP_CAP, &init));
+  const uint32_t depth = init.cap.max_send_wr;
+  for (uint32_t id = 0; id < depth; ++id) {
+    ASSERT_EQ(0, Post(client_qp_, Send(id).Unsignaled()));
+  }
+  MoveToError(client().device(), client_qp_);
+  for (uint32_t id = 0; id < depth; ++id) {
+    ASSERT_THAT(Await(client().send_cq()), Flushed(id));
+  }
+  EXPECT_EQ(0, Post(client_qp_, Send(7)));
+  EXPECT_THAT(Await(client().send_cq()), Flushed(7));
+}
+
+TEST_P(QueuePairStateTest, FlushesReadsThatHaveNotRun) {
+  for (uint64_t id = 0; id < 30; ++id) {
+    ASSERT_EQ(0, Post(client_qp_,
+                      ReadWr(id, server_buffer_.addr(), server_buffer_.rkey())
+                          .Sge(client_buffer_.sge())));
+  }
+  MoveToError(client().device(), client_qp_);
+  bool flushed = false;
+  for (uint64_t id = 0; id < 30; ++id) {
+    const ibv_wc wc = Await(client().send_cq());
+    EXPECT_EQ(wc.wr_id, id);
+    // Some may have been done; none is after one that was not.
+    EXPECT_TRUE(wc.status == IBV_WC_WR_FLUSH_ERR ||
+                (wc.status == IBV_WC_SUCCESS && !flushed))
+        << testing::PrintToString(wc);
+    flushed = wc.status == IBV_WC_WR_FLUSH_ERR;
+  }
+}
+
+// To RESET no completion comes, not even of what is posted afterwards: the QP
+// is as new.
+TEST_P(QueuePairStateTest, ResetForgetsBothQueues) {
+  ASSERT_EQ(0, PostReceive(client_qp_, Receive(1)));
+  ASSERT_EQ(0, Post(client_qp_, Send(2)));
+  ASSERT_EQ(0,
+            Modify(client().device(), client_qp_, IBV_QPS_RESET, IBV_QP_STATE));
+  EXPECT_EQ(StateOf(client().device(), client_qp_), IBV_QPS_RESET);
+  ExpectSilence(client().send_cq());
+  ExpectSilence(client().recv_cq());
+  EXPECT_EQ(EINVAL, Post(client_qp_, Send(3)));
+}
+
+// A peer that went to ERR answers no more: the sender's requests end in an
+// error within a bounded time and not before some time.
+TEST_P(QueuePairStateTest, RequestsToAPeerInErrorFail) {
+  PostServerReceives(1, 8);
+  MoveToError(server().device(), server_qp_);
+  EXPECT_THAT(Await(server().recv_cq()), Flushed(1000));
+  ASSERT_EQ(0, Post(client_qp_, Send(1)));
+  const ibv_wc wc = Await(client().send_cq());
+  EXPECT_EQ(wc.wr_id, 1u);
+  EXPECT_NE(wc.status, IBV_WC_SUCCESS);
+}
+
+// Completions that nobody polled go with the QP or stay; either way the CQ
+// works on (IBTA 11.2.5.5).
+TEST_P(QueuePairStateTest, DestroyingAQpLeavesItsCqUsable) {
+  Link other;
+  ASSERT_TRUE(Connect({}, &other));
+  for (uint64_t id = 0; id < 5; ++id) {
+    ASSERT_EQ(0, PostReceive(other.client, Receive(id)));
+    ASSERT_EQ(0, Post(other.client, Send(id)));
+  }
+  client().DestroyQp(other.client);
+  pump().TurnFor(pump().silence());
+  PostServerReceives(1, 8);
+  ASSERT_EQ(0, Post(client_qp_, Send(77)));
+  ibv_wc wc;
+  do {
+    wc = Await(client().send_cq());
+  } while (wc.wr_id != 77 && !HasFailure());
+  EXPECT_THAT(wc, Succeeded(77));
+}
+
+}  // namespace
+}  // namespace rdma::conformance

@@ -1,0 +1,214 @@
+// The receive queue: receives are used in the order they were posted, one a
+// message, a message that does not fit breaks the connection, and one that
+// finds no receive waits for it (RNR). ibv_post_recv(3); IBTA 9.7.5.2.8, 10.8.
+#include <cerrno>
+#include <chrono>
+#include <vector>
+
+#include "tests/conformance/fixture.h"
+
+namespace rdma::conformance {
+namespace {
+
+class ReceiveQueueTest : public ConnectedTest {
+ protected:
+  WorkRequest Send(uint64_t wr_id, size_t bytes) {
+    return SendWr(wr_id).Sge(client_buffer_.sge(0, bytes));
+  }
+};
+CONFORMANCE_SUITE(ReceiveQueueTest);
+
+TEST_P(ReceiveQueueTest, UsesReceivesInTheOrderPosted) {
+  for (uint64_t id : {5, 3, 9, 1}) {
+    ASSERT_EQ(0, PostReceive(server_qp_,
+                             {.wr_id = id,
+                              .sges = {server_buffer_.sge(id * 100, 100)}}));
+  }
+  for (size_t bytes : {10, 20, 30, 40}) {
+    ASSERT_EQ(0, Post(client_qp_, Send(bytes, bytes)));
+  }
+  EXPECT_THAT(Await(server().recv_cq(), 4),
+              testing::ElementsAre(Received(5, 10), Received(3, 20),
+                                   Received(9, 30), Received(1, 40)));
+  EXPECT_EQ(server_buffer_.bytes(900, 30), client_buffer_.bytes(0, 30));
+}
+
+TEST_P(ReceiveQueueTest, TakesAListAndNamesTheFirstRefused) {
+  Link link;
+  ASSERT_TRUE(Connect({.server = {.max_recv_wr = 8}}, &link));
+  ibv_qp_attr attr = {};
+  ibv_qp_init_attr init = {};
+  ASSERT_EQ(0,
+            server().device().QueryQp(link.server, &attr, IBV_QP_CAP, &init));
+  const uint32_t depth = init.cap.max_recv_wr;
+  ASSERT_GE(depth, 8u);
+  std::vector<ReceiveRequest> list;
+  for (uint32_t id = 0; id <= depth; ++id) {
+    list.push_back({.wr_id = id, .sges = {server_buffer_.sge(0, 16)}});
+  }
+  size_t posted = 0;
+  if (!deviations().exact_queue_depths) {
+    GTEST_SKIP() << "this device takes more receives than it says";
+  }
+  EXPECT_EQ(ENOMEM, PostReceiveList(link.server, list, &posted));
+  EXPECT_EQ(posted, depth);
+  // One message makes room for one receive.
+  ASSERT_EQ(0, Post(link.client, Send(1, 16)));
+  EXPECT_THAT(Await(server().recv_cq()), Received(0, 16));
+  EXPECT_EQ(0, PostReceive(link.server, list[0]));
+  EXPECT_EQ(ENOMEM, PostReceive(link.server, list[0]));
+}
+
+// A length error at the responder, an invalid request at the requester, and
+// both QPs are in ERR (IBTA 9.9.2.4.3, 9.9.3.1).
+TEST_P(ReceiveQueueTest, FailsBothEndsWhenTheMessageDoesNotFit) {
+  PostServerReceives(2, 64);
+  ASSERT_EQ(0, Post(client_qp_, Send(1, 65)));
+  ASSERT_EQ(0, Post(client_qp_, Send(2, 1)));
+  EXPECT_THAT(Await(server().recv_cq()),
+              Failed(1000, deviations().receive_too_small_responder));
+  EXPECT_THAT(Await(server().recv_cq()), Flushed(1001));
+  EXPECT_THAT(Await(client().send_cq()),
+              Failed(1, deviations().receive_too_small_requester));
+  EXPECT_THAT(Await(client().send_cq()), Flushed(2));
+  EXPECT_EQ(StateOf(server().device(), server_qp_), IBV_QPS_ERR);
+  EXPECT_EQ(StateOf(client().device(), client_qp_), IBV_QPS_ERR);
+  // Not a byte behind the receive's end was written.
+  EXPECT_EQ(server_buffer_.data()[64], 0);
+}
+
+TEST_P(ReceiveQueueTest, FailsAnInlineMessageThatDoesNotFit) {
+  PostServerReceives(1, 4);
+  ASSERT_EQ(0, Post(client_qp_, Send(1, 5).Inline()));
+  EXPECT_THAT(Await(server().recv_cq()),
+              Failed(1000, deviations().receive_too_small_responder));
+  EXPECT_THAT(Await(client().send_cq()),
+              Failed(1, deviations().receive_too_small_requester));
+  EXPECT_EQ(server_buffer_.data()[4], 0);
+}
+
+TEST_P(ReceiveQueueTest, FailsABodyForAReceiveWithNoBuffer) {
+  ASSERT_EQ(0, PostReceive(server_qp_, {.wr_id = 1}));
+  ASSERT_EQ(0, Post(client_qp_, Send(2, 1)));
+  EXPECT_THAT(Await(server().recv_cq()),
+              Failed(1, deviations().receive_too_small_responder));
+}
+
+TEST_P(ReceiveQueueTest, FailsAReceiveIntoMemoryItMayNotWrite) {
+  Region read_only =
+      server().Allocate(4096, IBV_ACCESS_REMOTE_READ, MemoryUse::kLocal);
+  ASSERT_FALSE(read_only.empty());
+  ASSERT_EQ(
+      0, PostReceive(server_qp_, {.wr_id = 1, .sges = {read_only.sge(0, 64)}}));
+  ASSERT_EQ(0, Post(client_qp_, Send(2, 64)));
+  EXPECT_THAT(Await(server().recv_cq()), Failed(1, IBV_WC_LOC_PROT_ERR));
+  EXPECT_NE(Await(client().send_cq()).status, IBV_WC_SUCCESS);
+  EXPECT_EQ(read_only.data()[0], 0);
+}
+
+// An early message is not lost: it waits, is delivered as soon as a receive is
+// posted, and those behind it keep their order.
+TEST_P(ReceiveQueueTest, DeliversAMessageThatCameBeforeItsReceive) {
+  for (uint64_t id = 1; id <= 3; ++id) {
+    ASSERT_EQ(0, Post(client_qp_, Send(id, 10 * id)));
+  }
+  pump().TurnFor(absl::Milliseconds(2));
+  PostServerReceives(3, 100);
+  EXPECT_THAT(Await(server().recv_cq(), 3),
+              testing::ElementsAre(Received(1000, 10), Received(1001, 20),
+                                   Received(1002, 30)));
+  EXPECT_THAT(Await(client().send_cq(), 3),
+              testing::ElementsAre(Succeeded(1), Succeeded(2), Succeeded(3)));
+}
+
+// How patient the sender is, the receiver says when it connects.
+class ReceiverNotReadyTest : public ConformanceTest {
+ protected:
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(ConformanceTest::SetUp());
+    buffer_ = client().Allocate(4096);
+    target_ = server().Allocate(4096);
+    ASSERT_FALSE(buffer_.empty() || target_.empty());
+  }
+  void TearDown() override {
+    buffer_ = Region();
+    target_ = Region();
+    ConformanceTest::TearDown();
+  }
+
+  // A link whose server lets the client try `retries` times again.
+  [[nodiscard]] bool ConnectWithRetries(uint8_t retries) {
+    LinkOptions options;
+    options.server_parameters.rnr_retry_count = retries;
+    options.client_parameters.rnr_retry_count = retries;
+    return Connect(options, &link_);
+  }
+
+  Link link_;
+  Region buffer_;
+  Region target_;
+};
+CONFORMANCE_SUITE(ReceiverNotReadyTest);
+
+// 3 retries after 0.64 ms each; a second is far more than they may take.
+TEST_P(ReceiverNotReadyTest, GivesUpAfterTheRetries) {
+  ASSERT_TRUE(ConnectWithRetries(3));
+  const auto start = std::chrono::steady_clock::now();
+  ASSERT_EQ(0, Post(link_.client, SendWr(1).Sge(buffer_.sge(0, 8))));
+  ASSERT_EQ(0,
+            Post(link_.client, SendWr(2).Sge(buffer_.sge(0, 8)).Unsignaled()));
+  EXPECT_THAT(Await(client().send_cq()), Failed(1, IBV_WC_RNR_RETRY_EXC_ERR));
+  // A flushed request completes whether it was signaled or not.
+  EXPECT_THAT(Await(client().send_cq()), Flushed(2));
+  EXPECT_EQ(StateOf(client().device(), link_.client), IBV_QPS_ERR);
+  EXPECT_LT(std::chrono::steady_clock::now() - start,
+            absl::ToChronoNanoseconds(pump().patience() / 2));
+}
+
+TEST_P(ReceiverNotReadyTest, GivesUpAtOnceWithoutRetries) {
+  ASSERT_TRUE(ConnectWithRetries(0));
+  ASSERT_EQ(0, Post(link_.client, SendWr(1).Sge(buffer_.sge(0, 8)).Inline()));
+  EXPECT_THAT(Await(client().send_cq()), Failed(1, IBV_WC_RNR_RETRY_EXC_ERR));
+}
+
+// WRITE_WITH_IMM needs a receive too (IBTA 9.4.3).
+TEST_P(ReceiverNotReadyTest, GivesUpOnAWriteWithImmediate) {
+  ASSERT_TRUE(ConnectWithRetries(1));
+  ASSERT_EQ(0, Post(link_.client, WriteWr(1, target_.addr(), target_.rkey())
+                                      .Sge(buffer_.sge(0, 8))
+                                      .Imm(htonl(1))));
+  EXPECT_THAT(Await(client().send_cq()), Failed(1, IBV_WC_RNR_RETRY_EXC_ERR));
+}
+
+// 7 means for ever: well past what 6 retries would have waited.
+TEST_P(ReceiverNotReadyTest, WaitsForEverWithSevenRetries) {
+  ASSERT_TRUE(ConnectWithRetries(7));
+  buffer_.Fill(4);
+  ASSERT_EQ(0, Post(link_.client, SendWr(1).Sge(buffer_.sge(0, 2000))));
+  pump().TurnFor(absl::Milliseconds(60));
+  ExpectSilence(client().send_cq());
+  ASSERT_EQ(0,
+            PostReceive(link_.server, {.wr_id = 2, .sges = {target_.sge()}}));
+  EXPECT_THAT(Await(server().recv_cq()), Received(2, 2000));
+  EXPECT_THAT(Await(client().send_cq()), Succeeded(1));
+  EXPECT_EQ(target_.bytes(0, 2000), buffer_.bytes(0, 2000));
+}
+
+// One-sided requests need no receive and so never wait for one.
+TEST_P(ReceiverNotReadyTest, ReadsAndWritesNeedNoReceive) {
+  ASSERT_TRUE(ConnectWithRetries(0));
+  ASSERT_EQ(
+      0,
+      Post(link_.client,
+           WriteWr(1, target_.addr(), target_.rkey()).Sge(buffer_.sge(0, 8))));
+  ASSERT_EQ(
+      0,
+      Post(link_.client,
+           ReadWr(2, target_.addr(), target_.rkey()).Sge(buffer_.sge(0, 8))));
+  EXPECT_THAT(Await(client().send_cq()), Succeeded(1, IBV_WC_RDMA_WRITE));
+  EXPECT_THAT(Await(client().send_cq()), Succeeded(2, IBV_WC_RDMA_READ));
+  ExpectSilence(server().recv_cq());
+}
+
+}  // namespace
+}  // namespace rdma::conformance
