@@ -1,0 +1,187 @@
+#include "examples/kv/client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "examples/kv/limits.h"
+
+namespace kv {
+namespace {
+
+// A value may take as long as at 10 MB/s, far below any network of the last 20
+// years, before its deadline strikes.
+constexpr double kSecondsPerByte = 1e-7;
+
+// A value of one buffer is sent with the fewest work requests, but no device
+// and no memory has room for any size in one piece.
+constexpr uint64_t kLargestBufferBytes = uint64_t{256} << 20;
+
+// Says where a value is, and puts it there.
+template <typename Request>
+void SetValue(rpc::BufferChain value, Request* request,
+              rpc::ClientContext* context) {
+  if (value.size() <= kMaxInlineValueBytes) {
+    request->set_inline_value(value.ToString());
+  } else {
+    request->set_attached_bytes(value.size());
+    context->set_attachment(std::move(value));
+  }
+}
+
+}  // namespace
+
+// A put in flight; deletes itself.
+struct Client::AsyncPut {
+  rpc::ClientContext context;
+  PutRequest request;
+  PutResponse response;
+  std::function<void(absl::Status)> done;
+};
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
+  rpc::ChannelArguments arguments;
+  arguments.SetString("verbena.device", options.device);
+  std::shared_ptr<rpc::Channel> channel = rpc::CreateCustomChannel(
+      options.address, rpc::InsecureChannelCredentials(), arguments);
+  return std::unique_ptr<Client>(
+      new Client(std::move(options), std::move(channel)));
+}
+
+Client::Client(ClientOptions options, std::shared_ptr<rpc::Channel> channel)
+    : options_(std::move(options)),
+      channel_(std::move(channel)),
+      stub_(KeyValue::NewStub(channel_)) {}
+
+void Client::SetDeadline(rpc::ClientContext* context,
+                         uint64_t value_bytes) const {
+  context->set_deadline(
+      absl::Now() + options_.timeout +
+      absl::Seconds(kSecondsPerByte * static_cast<double>(value_bytes)));
+}
+
+absl::Status Client::Explain(const rpc::Status& status) const {
+  if (status.ok()) return absl::OkStatus();
+  const absl::Status plain = status.ToAbslStatus();
+  return absl::Status(plain.code(),
+                      absl::StrCat(options_.address, ": ", plain.message()));
+}
+
+absl::StatusOr<Value> Client::Get(std::string_view key) {
+  rpc::ClientContext context;
+  // How large the value is, is known only when it is there.
+  SetDeadline(&context, kLargestBufferBytes);
+  GetRequest request;
+  request.set_key(key.data(), key.size());
+  GetResponse response;
+  const rpc::Status status = stub_->Get(&context, request, &response);
+  if (!status.ok()) return Explain(status);
+  Value value{.version = response.version()};
+  if (response.has_attached_bytes()) {
+    value.bytes = std::move(context.attachment());
+    if (value.bytes.size() != response.attached_bytes()) {
+      return absl::DataLossError(
+          absl::StrCat(options_.address, ": the value has ", value.bytes.size(),
+                       " bytes and should have ", response.attached_bytes()));
+    }
+  } else {
+    value.bytes.Append(rpc::Buffer::CopyOf(response.inline_value()));
+  }
+  return value;
+}
+
+absl::StatusOr<PutResponse> Client::Put(std::string_view key,
+                                        rpc::BufferChain value) {
+  rpc::ClientContext context;
+  SetDeadline(&context, value.size());
+  PutRequest request;
+  request.set_key(key.data(), key.size());
+  SetValue(std::move(value), &request, &context);
+  PutResponse response;
+  const rpc::Status status = stub_->Put(&context, request, &response);
+  if (!status.ok()) return Explain(status);
+  return response;
+}
+
+void Client::PutAsync(std::string_view key, rpc::BufferChain value,
+                      std::function<void(absl::Status)> done) {
+  auto* put = new AsyncPut;
+  put->done = std::move(done);
+  SetDeadline(&put->context, value.size());
+  put->request.set_key(key.data(), key.size());
+  SetValue(std::move(value), &put->request, &put->context);
+  stub_->async()->Put(&put->context, &put->request, &put->response,
+                      [this, put](rpc::Status status) {
+                        const std::unique_ptr<AsyncPut> owned(put);
+                        owned->done(Explain(status));
+                      });
+}
+
+absl::StatusOr<CompareAndSwapResponse> Client::CompareAndSwap(
+    std::string_view key, uint64_t expected_version, rpc::BufferChain value) {
+  rpc::ClientContext context;
+  SetDeadline(&context, value.size());
+  CompareAndSwapRequest request;
+  request.set_key(key.data(), key.size());
+  request.set_expected_version(expected_version);
+  SetValue(std::move(value), &request, &context);
+  CompareAndSwapResponse response;
+  const rpc::Status status =
+      stub_->CompareAndSwap(&context, request, &response);
+  if (!status.ok()) return Explain(status);
+  return response;
+}
+
+absl::StatusOr<DeleteResponse> Client::Delete(std::string_view key) {
+  rpc::ClientContext context;
+  SetDeadline(&context, 0);
+  DeleteRequest request;
+  request.set_key(key.data(), key.size());
+  DeleteResponse response;
+  const rpc::Status status = stub_->Delete(&context, request, &response);
+  if (!status.ok()) return Explain(status);
+  return response;
+}
+
+absl::StatusOr<ListResponse> Client::List(std::string_view prefix,
+                                          uint32_t page_size,
+                                          std::string_view page_token) {
+  rpc::ClientContext context;
+  SetDeadline(&context, 0);
+  ListRequest request;
+  request.set_prefix(prefix.data(), prefix.size());
+  request.set_page_size(page_size);
+  request.set_page_token(page_token.data(), page_token.size());
+  ListResponse response;
+  const rpc::Status status = stub_->List(&context, request, &response);
+  if (!status.ok()) return Explain(status);
+  return response;
+}
+
+absl::StatusOr<StatsResponse> Client::Stats() {
+  rpc::ClientContext context;
+  SetDeadline(&context, 0);
+  StatsResponse response;
+  const rpc::Status status = stub_->Stats(&context, StatsRequest(), &response);
+  if (!status.ok()) return Explain(status);
+  return response;
+}
+
+absl::StatusOr<rpc::BufferChain> Client::AllocateValue(uint64_t bytes) {
+  rpc::BufferChain value;
+  if (bytes <= kMaxInlineValueBytes) {
+    value.Append(rpc::Buffer::FromHeap(static_cast<size_t>(bytes)));
+    return value;
+  }
+  while (value.size() < bytes) {
+    absl::StatusOr<rpc::Buffer> buffer =
+        channel_->AllocateBuffer(static_cast<size_t>(
+            std::min(bytes - value.size(), kLargestBufferBytes)));
+    if (!buffer.ok()) return buffer.status();
+    value.Append(*std::move(buffer));
+  }
+  return value;
+}
+
+}  // namespace kv

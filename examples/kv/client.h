@@ -1,0 +1,93 @@
+// The key-value service as a client sees it: kv.proto's calls with the choice
+// of inline or attached made, deadlines set, and errors that say which server.
+//
+//   absl::StatusOr<std::unique_ptr<kv::Client>> client =
+//       kv::Client::Create({.address = "rdma://127.0.0.1:50051"});
+//   absl::Status put = (*client)->Put("key", value).status();
+//   absl::StatusOr<kv::Value> got = (*client)->Get("key");
+//
+// Thread rule: every function may be called from any thread.
+//
+// Errors: the server's or the transport's status, its text led by the address.
+// NOT_FOUND (Get), RESOURCE_EXHAUSTED (the server's memory limit), UNAVAILABLE
+// (no server there, or it went away), DEADLINE_EXCEEDED.
+#ifndef VERBENA_EXAMPLES_KV_CLIENT_H_
+#define VERBENA_EXAMPLES_KV_CLIENT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "examples/kv/kv.rpc.pb.h"
+#include "rpc/rpc.h"
+
+namespace kv {
+
+struct ClientOptions {
+  std::string address;          // "rdma://HOST:PORT"
+  std::string device = "auto";  // "auto", "soft", or a verbs device's name
+  // For each call; calls that carry values get a second for every 10 MB on top.
+  absl::Duration timeout = absl::Seconds(30);
+};
+
+struct Value {
+  rpc::BufferChain bytes;
+  uint64_t version = 0;
+};
+
+class Client {
+ public:
+  // Connects with the first call, not here. INVALID_ARGUMENT: the address.
+  static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options);
+  Client(const Client&) = delete;
+  Client& operator=(const Client&) = delete;
+
+  absl::StatusOr<Value> Get(std::string_view key);
+
+  // `value` should be of AllocateValue: that memory is sent without a copy. Its
+  // bytes must not change until the call is over.
+  absl::StatusOr<PutResponse> Put(std::string_view key, rpc::BufferChain value);
+
+  // As Put, but returns at once. `done` is called exactly once, on a thread of
+  // the transport or on this one: it must not block.
+  void PutAsync(std::string_view key, rpc::BufferChain value,
+                std::function<void(absl::Status)> done);
+
+  absl::StatusOr<CompareAndSwapResponse> CompareAndSwap(
+      std::string_view key, uint64_t expected_version, rpc::BufferChain value);
+  absl::StatusOr<DeleteResponse> Delete(std::string_view key);
+  // One page; see ListRequest in kv.proto.
+  absl::StatusOr<ListResponse> List(std::string_view prefix, uint32_t page_size,
+                                    std::string_view page_token);
+  absl::StatusOr<StatsResponse> Stats();
+
+  // Memory for a value of `bytes`: the heap's where it will be sent inside the
+  // message, else registered. RESOURCE_EXHAUSTED: this process has too much
+  // registered memory in use.
+  absl::StatusOr<rpc::BufferChain> AllocateValue(uint64_t bytes);
+
+  const std::string& address() const { return options_.address; }
+
+ private:
+  struct AsyncPut;
+
+  Client(ClientOptions options, std::shared_ptr<rpc::Channel> channel);
+
+  void SetDeadline(rpc::ClientContext* context, uint64_t value_bytes) const;
+  // Adds the address to an error.
+  absl::Status Explain(const rpc::Status& status) const;
+
+  const ClientOptions options_;
+  const std::shared_ptr<rpc::Channel> channel_;
+  const std::unique_ptr<KeyValue::Stub> stub_;
+};
+
+}  // namespace kv
+
+#endif  // VERBENA_EXAMPLES_KV_CLIENT_H_
