@@ -66,6 +66,7 @@ void ServerCall::Begin(ServerCore* core, ServerMethod* method,
   moved_bytes_ = 0;
   peer_view_ = call.peer;
   transport_cut_off_ = call.cut_off;
+  context_.call_ = this;
   context_.deadline_ = call.deadline;
 }
 

@@ -51,10 +51,8 @@ class ServerCall : public CallSink,
   void OnClosed(const CallOutcome& outcome) final;
 
  protected:
-  // `context` is a member of the subclass.
-  explicit ServerCall(ServerContextBase* context) : context_(*context) {
-    context_.call_ = this;
-  }
+  // `context` is a member of the subclass, not constructed yet.
+  explicit ServerCall(ServerContextBase* context) : context_(*context) {}
 
   // Runs the handler, here or elsewhere; it ends in Finished.
   virtual void Run() = 0;
