@@ -52,6 +52,30 @@ bool Event::WaitUntil(absl::Time deadline) {
   return true;
 }
 
+void Event::PrepareSleep() {
+  uint32_t seen = kClear;
+  state_.compare_exchange_strong(seen, kWaiting, std::memory_order_seq_cst);
+}
+
+void Event::Sleep() {
+  syscall(SYS_futex, FutexWord(state_), FUTEX_WAIT_PRIVATE, kWaiting, nullptr,
+          nullptr, 0);
+  CancelSleep();
+}
+
+void Event::CancelSleep() {
+  uint32_t seen = kWaiting;
+  state_.compare_exchange_strong(seen, kClear, std::memory_order_acq_rel);
+}
+
+void Event::Nudge() {
+  uint32_t seen = kWaiting;
+  if (state_.compare_exchange_strong(seen, kClear, std::memory_order_acq_rel)) {
+    syscall(SYS_futex, FutexWord(state_), FUTEX_WAKE_PRIVATE, INT_MAX, nullptr,
+            nullptr, 0);
+  }
+}
+
 void TransportFactory::Register(TransportFactory* factory) {
   Factories().push_back(factory);
 }

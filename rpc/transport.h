@@ -92,8 +92,8 @@ struct IncomingFrame {
 struct CallOutcome {
   // OK: both directions ended in order. Otherwise why the call was cut off:
   // UNAVAILABLE (connection), DEADLINE_EXCEEDED, CANCELLED (either side),
-  // RESOURCE_EXHAUSTED (a limit, which the text names), INTERNAL (the peer broke
-  // the protocol).
+  // RESOURCE_EXHAUSTED (a limit, which the text names), INTERNAL (the peer
+  // broke the protocol).
   absl::Status status;
   // False when it is certain that no handler of the peer saw the call, so that
   // repeating it is safe. Always true where `status` is OK.
@@ -133,6 +133,15 @@ class Event {
   // For reuse once nobody can be in Set or WaitUntil.
   void Reset() { state_.store(kClear, std::memory_order_relaxed); }
 
+  // For transports, which may need a waiting thread for something else. The one
+  // waiter announces itself, looks once more for a reason to stay awake, and
+  // then sleeps until Set or Nudge, whichever comes after the announcement.
+  void PrepareSleep();
+  void Sleep();
+  void CancelSleep();
+  // Wakes the waiter without setting. REQUIRES: the event is alive.
+  void Nudge();
+
  private:
   enum : uint32_t { kClear, kWaiting, kSet };
   std::atomic<uint32_t> state_{kClear};
@@ -140,10 +149,10 @@ class Event {
 
 // What a peer's frames are held to, and what rpc/ must keep to.
 struct Limits {
-  uint32_t max_header_bytes = 0;     // of OutgoingFrame::header
-  uint32_t copy_message_bytes = 0;   // see OutgoingFrame::small_message
-  uint64_t max_message_bytes = 0;    // of one message, sent
-  uint64_t max_attachment_bytes = 0; // of one attachment, sent
+  uint32_t max_header_bytes = 0;      // of OutgoingFrame::header
+  uint32_t copy_message_bytes = 0;    // see OutgoingFrame::small_message
+  uint64_t max_message_bytes = 0;     // of one message, sent
+  uint64_t max_attachment_bytes = 0;  // of one attachment, sent
 };
 
 // gRPC's connectivity states (its "Connectivity Semantics" document).
@@ -198,8 +207,8 @@ struct TransportOptions {
 struct CallOptions {
   uint32_t method = 0;  // from RegisterMethod
   absl::Time deadline = absl::InfiniteFuture();
-  // gRPC's wait_for_ready: wait for a connection (until the deadline) instead of
-  // failing with UNAVAILABLE when connecting fails.
+  // gRPC's wait_for_ready: wait for a connection (until the deadline) instead
+  // of failing with UNAVAILABLE when connecting fails.
   bool wait_for_ready = false;
   // The sink's callbacks never block for long (a few microseconds): the
   // transport need not let another thread take the polling over meanwhile.
@@ -232,7 +241,8 @@ class ClientTransport {
   virtual void Cancel(CallHandle call, absl::Status reason) = 0;
 
   // Blocks until `event` is set, and drives the transport meanwhile where no
-  // other thread does. The event must be one that a sink of this transport sets.
+  // other thread does. The event must be one that a sink of this transport
+  // sets.
   virtual void Wait(Event& event) = 0;
 
   // Registered memory for messages and attachments, with some headroom.
@@ -241,7 +251,8 @@ class ClientTransport {
 
   // The endpoint's state; with `try_to_connect`, an idle one starts connecting.
   virtual ConnectivityState GetState(bool try_to_connect) = 0;
-  // Blocks until the state is another than `last_observed`; false at `deadline`.
+  // Blocks until the state is another than `last_observed`; false at
+  // `deadline`.
   virtual bool WaitForStateChange(ConnectivityState last_observed,
                                   absl::Time deadline) = 0;
 
@@ -263,7 +274,10 @@ class ServerSink {
     const void* method = nullptr;  // what OnMethod gave for this path
     std::string_view path;         // as the peer named it
     absl::Time deadline = absl::InfiniteFuture();  // on this host's clock
-    std::string_view peer;  // "ipv4:127.0.0.1:40000"
+    std::string_view peer;                         // "ipv4:127.0.0.1:40000"
+    // Becomes true when the call is cut off (cancelled, past its deadline, its
+    // connection lost), also while OnCall still runs. Valid until OnClosed.
+    const std::atomic<bool>* cut_off = nullptr;
   };
 
   // A call came, with its first frame, which is delivered here and not by
@@ -310,8 +324,8 @@ class TransportFactory {
   virtual ~TransportFactory() = default;
 
   virtual std::string_view scheme() const = 0;  // "rdma"
-  // `address` is "HOST:PORT" or "SCHEME://HOST:PORT". INVALID_ARGUMENT says what
-  // is wrong with it; nothing connects yet.
+  // `address` is "HOST:PORT" or "SCHEME://HOST:PORT". INVALID_ARGUMENT says
+  // what is wrong with it; nothing connects yet.
   virtual absl::StatusOr<std::unique_ptr<ClientTransport>> CreateClient(
       std::string_view address, const TransportOptions& options) = 0;
   virtual absl::StatusOr<std::unique_ptr<ServerTransport>> CreateServer(
@@ -320,7 +334,8 @@ class TransportFactory {
   // `factory` lives as long as the process. For static initializers and main.
   static void Register(TransportFactory* factory);
   // The factory for an address; one without a scheme gets the first registered.
-  // FAILED_PRECONDITION where nothing suitable is linked, and says what to link.
+  // FAILED_PRECONDITION where nothing suitable is linked, and says what to
+  // link.
   static absl::StatusOr<TransportFactory*> ForAddress(std::string_view address);
 };
 

@@ -1,0 +1,143 @@
+// One call of a transport, either side, and the table that names calls by
+// handles.
+//
+// A Call is plain state; Connection and the transports change it. Thread rule:
+// the poller's driver, but for `cut_off`, which a handler may read at any time.
+#ifndef VERBENA_RDMA_TRANSPORT_CALL_H_
+#define VERBENA_RDMA_TRANSPORT_CALL_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "rdma_transport/timer_wheel.h"
+#include "rpc/buffer.h"
+#include "rpc/transport.h"
+
+namespace rdma {
+
+class Connection;
+struct Call;
+
+// Who acts on what befalls a call: its endpoint.
+class CallOwner {
+ public:
+  virtual void OnCallDeadline(Call& call) = 0;
+  // Server: nobody took the call.
+  virtual void OnCallRefused(Call& call) = 0;
+
+ protected:
+  ~CallOwner() = default;
+};
+
+// A frame that waits for its call's callbacks: behind another one, or for its
+// offered parts to be read.
+struct HeldFrame {
+  bool ready = true;
+  // On a server, the frame that opened the call.
+  bool opens = false;
+  rpc::IncomingFrame frame;
+  std::string header;  // frame.header's bytes
+};
+
+struct Call final : public Timer {
+  rpc::CallHandle handle;
+  rpc::CallHandle alias;      // or none
+  rpc::CallSink* sink = nullptr;  // null on a server until OnCall returned
+  CallOwner* owner = nullptr;
+  Connection* connection = nullptr;  // null: not sent yet, or cut off
+  uint32_t slot = 0;
+  uint32_t sequence = 0;
+  bool is_client = false;
+  bool quick_sink = false;
+  bool wait_for_ready = false;
+
+  // Protocol state.
+  bool open_sent = false;  // client: the peer may know the call
+  bool sent_end = false;
+  bool received_end = false;
+
+  // Delivery. While `busy`, a callback runs, perhaps on a thread that no longer
+  // drives; what happens meanwhile waits in the inbox.
+  bool busy = false;
+  bool queued = false;  // on the poller's ready list
+  bool closed = false;  // `outcome` is decided; the last callback is due or done
+  uint32_t sent_count = 0;  // OnSent callbacks that are due
+  std::vector<std::unique_ptr<HeldFrame>> inbox;  // almost always empty
+  rpc::CallOutcome outcome;
+  Call* next_ready = nullptr;
+  std::atomic<bool> cut_off{false};
+
+  // Server.
+  const void* method = nullptr;
+  std::string_view path;  // the connection's dictionary's
+  std::string_view peer;  // the connection's
+  Connection* pinned = nullptr;  // kept while OnCall uses the two
+  absl::Time deadline = absl::InfiniteFuture();
+  // The request was offered and not yet said done: the key to invalidate with
+  // whatever says so (0: none), and whether a done is owed.
+  bool owes_done = false;
+  uint32_t done_rkey = 0;
+
+  // Client: parameters that a call keeps until it is sent.
+  uint32_t method_index = 0;
+
+ private:
+  void OnTimer() override { owner->OnCallDeadline(*this); }
+};
+
+// Calls by handle. Entries are reused, handles are not: a stale handle finds
+// nothing.
+//
+// A thread that does not drive cannot create a call, but may have to name one at
+// once: it takes an alias (any thread), and the driver creates the call under it.
+class CallTable {
+ public:
+  CallTable() = default;
+  ~CallTable() = default;
+
+  CallTable(const CallTable&) = delete;
+  CallTable& operator=(const CallTable&) = delete;
+
+  static rpc::CallHandle NewAlias();
+
+  // A fresh call with its handle set.
+  Call* Create();
+  // The same, also found by `alias`.
+  Call* Create(rpc::CallHandle alias);
+  // Null for a call that is over.
+  Call* Find(rpc::CallHandle handle);
+  void Destroy(Call* call);
+  size_t live() const { return live_; }
+
+  // For shutting down: every live call.
+  template <typename Function>
+  void ForEach(Function&& function) {
+    for (Entry& entry : entries_) {
+      if (entry.call != nullptr) function(*entry.call);
+    }
+  }
+
+ private:
+  struct Entry {
+    uint32_t generation = 1;
+    std::unique_ptr<Call> call;
+  };
+
+  std::deque<Entry> entries_;
+  std::vector<uint32_t> free_;
+  absl::flat_hash_map<uint64_t, rpc::CallHandle> aliases_;
+  // Calls that ended, to be used again.
+  std::vector<std::unique_ptr<Call>> spare_;
+  size_t live_ = 0;
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_CALL_H_

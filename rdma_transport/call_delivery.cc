@@ -1,0 +1,182 @@
+#include "rdma_transport/call_delivery.h"
+
+#include <utility>
+
+#include "rdma_transport/connection.h"
+
+namespace rdma {
+namespace {
+
+std::unique_ptr<HeldFrame> MakeHeld(rpc::IncomingFrame& frame, bool opens) {
+  auto held = std::make_unique<HeldFrame>();
+  held->opens = opens;
+  held->header.assign(reinterpret_cast<const char*>(frame.header.data()),
+                      frame.header.size());
+  held->frame = std::move(frame);
+  held->frame.header = {
+      reinterpret_cast<const std::byte*>(held->header.data()),
+      held->header.size()};
+  return held;
+}
+
+}  // namespace
+
+void CallDelivery::DeliverOrHold(Call& call, rpc::IncomingFrame& frame,
+                                 bool opens) {
+  if (!call.busy && call.inbox.empty()) {
+    DeliverFrame(call, frame, opens);
+    return;
+  }
+  call.inbox.push_back(MakeHeld(frame, opens));
+}
+
+HeldFrame* CallDelivery::Hold(Call& call, bool opens) {
+  auto held = std::make_unique<HeldFrame>();
+  held->ready = false;
+  held->opens = opens;
+  call.inbox.push_back(std::move(held));
+  return call.inbox.back().get();
+}
+
+void CallDelivery::Complete(Call& call, HeldFrame* held) {
+  held->frame.header = {
+      reinterpret_cast<const std::byte*>(held->header.data()),
+      held->header.size()};
+  held->ready = true;
+  if (!call.busy) poller_->MakeReady(&call);
+}
+
+void CallDelivery::Sent(Call& call) {
+  ++call.sent_count;
+  if (!call.busy) poller_->MakeReady(&call);
+}
+
+void CallDelivery::Close(Call& call, rpc::CallOutcome outcome) {
+  if (call.closed) return;
+  call.closed = true;
+  poller_->timers().Cancel(&call);
+  if (!outcome.status.ok()) {
+    call.cut_off.store(true, std::memory_order_release);
+    call.inbox.clear();
+  }
+  call.sent_count = 0;
+  call.outcome = std::move(outcome);
+  if (!call.busy) poller_->MakeReady(&call);
+}
+
+void CallDelivery::CloseAfterLastFrame(Call& call) {
+  if (call.closed) return;
+  call.closed = true;
+  poller_->timers().Cancel(&call);
+}
+
+bool CallDelivery::HasEvent(const Call& call) const {
+  if (!call.inbox.empty()) return call.inbox.front()->ready;
+  return call.closed || call.sent_count > 0;
+}
+
+void CallDelivery::DeliverNext(Call& call) {
+  if (call.busy || !HasEvent(call)) return;
+  if (!call.inbox.empty()) {
+    const std::unique_ptr<HeldFrame> held = std::move(call.inbox.front());
+    call.inbox.erase(call.inbox.begin());
+    DeliverFrame(call, held->frame, held->opens);
+    return;
+  }
+  if (call.closed) {
+    DeliverClosed(call);
+    return;
+  }
+  --call.sent_count;
+  call.busy = true;
+  const auto notify = [&call] { call.sink->OnSent(); };
+  if (poller_->RunCallback(call.quick_sink, notify)) {
+    AfterCallback(call, /*at_tail=*/true);
+  } else {
+    poller_->Run([this, &call] { AfterCallback(call, /*at_tail=*/false); });
+  }
+}
+
+void CallDelivery::DeliverFrame(Call& call, rpc::IncomingFrame& frame,
+                                bool opens) {
+  if (opens) {
+    DeliverOpen(call, frame);
+    return;
+  }
+  call.busy = true;
+  const auto deliver = [&call, &frame] { call.sink->OnFrame(frame); };
+  if (!poller_->RunCallback(call.quick_sink, deliver)) {
+    poller_->Run([this, &call] { AfterCallback(call, /*at_tail=*/false); });
+    return;
+  }
+  AfterCallback(call, /*at_tail=*/true);
+}
+
+void CallDelivery::DeliverOpen(Call& call, rpc::IncomingFrame& frame) {
+  call.busy = true;
+  call.pinned = call.connection;
+  call.pinned->Pin();
+  rpc::ServerSink::Call info;
+  info.handle = call.handle;
+  info.method = call.method;
+  info.path = call.path;
+  info.deadline = call.deadline;
+  info.peer = call.peer;
+  info.cut_off = &call.cut_off;
+  rpc::CallSink* sink = nullptr;
+  const auto open = [&] { sink = server_sink_->OnCall(info, frame); };
+  if (poller_->RunCallback(/*quick=*/false, open)) {
+    call.sink = sink;
+    AfterCallback(call, /*at_tail=*/true);
+  } else {
+    poller_->Run([this, &call, sink] {
+      call.sink = sink;
+      AfterCallback(call, /*at_tail=*/false);
+    });
+  }
+}
+
+void CallDelivery::AfterCallback(Call& call, bool at_tail) {
+  call.busy = false;
+  if (call.pinned != nullptr) std::exchange(call.pinned, nullptr)->Unpin();
+  if (call.sink == nullptr && !call.closed) {
+    call.owner->OnCallRefused(call);
+  } else if (call.owes_done && call.connection != nullptr) {
+    call.connection->SendDone(call);
+  }
+  if (!HasEvent(call)) return;
+  if (at_tail && call.closed && call.inbox.empty() && !call.queued) {
+    DeliverClosed(call);
+  } else {
+    poller_->MakeReady(&call);
+  }
+}
+
+void CallDelivery::DeliverClosed(Call& call) {
+  call.busy = true;
+  const auto close = [&call] {
+    if (call.sink != nullptr) call.sink->OnClosed(call.outcome);
+  };
+  if (poller_->RunCallback(call.quick_sink, close)) {
+    Destroy(call);
+  } else {
+    poller_->Run([this, &call] { Destroy(call); });
+  }
+}
+
+void CallDelivery::Destroy(Call& call) {
+  poller_->calls().Destroy(&call);
+  if (drained_ != nullptr && poller_->calls().live() == 0) {
+    std::exchange(drained_, nullptr)->Set();
+  }
+}
+
+void CallDelivery::NotifyWhenDrained(rpc::Event* event) {
+  if (poller_->calls().live() == 0) {
+    event->Set();
+  } else {
+    drained_ = event;
+  }
+}
+
+}  // namespace rdma

@@ -1,0 +1,68 @@
+// Hands calls' events to their sinks: one callback at a time for each call, in
+// order, never after the last one.
+//
+// What cannot be delivered at once (a callback of the call is running, or an
+// earlier frame's offer is still being read) waits in the call's inbox.
+// Thread rule: the poller's driver.
+#ifndef VERBENA_RDMA_TRANSPORT_CALL_DELIVERY_H_
+#define VERBENA_RDMA_TRANSPORT_CALL_DELIVERY_H_
+
+#include <memory>
+#include <string>
+
+#include "rdma_transport/call.h"
+#include "rdma_transport/poller.h"
+#include "rpc/transport.h"
+
+namespace rdma {
+
+class CallDelivery final : public CallDeliverer {
+ public:
+  // Connects to the poller it delivers for, and on a server to the sink of new
+  // calls. Before anything is delivered.
+  void Init(Poller* poller) { poller_ = poller; }
+  void SetServerSink(rpc::ServerSink* sink) { server_sink_ = sink; }
+
+  // Delivers `frame` now if nothing is before it, else later. Where it returns,
+  // the turnstile may be lost: it must be the caller's last action.
+  void DeliverOrHold(Call& call, rpc::IncomingFrame& frame, bool opens);
+
+  // Reserves the next place in the call's order for a frame that is not there
+  // yet; Complete fills it.
+  HeldFrame* Hold(Call& call, bool opens);
+  void Complete(Call& call, HeldFrame* held);
+
+  // A frame given to Send is done with.
+  void Sent(Call& call);
+
+  // Decides how the call ended and has its last callback made. Where `outcome`
+  // is not OK, frames that were not delivered yet are dropped.
+  void Close(Call& call, rpc::CallOutcome outcome);
+
+  // The same for a call whose last frame is about to be delivered, in order:
+  // DeliverOrHold or Complete must follow.
+  void CloseAfterLastFrame(Call& call);
+
+  // Sets `event` once no call is left and no callback runs. One at a time.
+  void NotifyWhenDrained(rpc::Event* event);
+  void ForgetDrained() { drained_ = nullptr; }
+
+  void DeliverNext(Call& call) override;
+
+ private:
+  void DeliverFrame(Call& call, rpc::IncomingFrame& frame, bool opens);
+  void DeliverOpen(Call& call, rpc::IncomingFrame& frame);
+  void DeliverClosed(Call& call);
+  // `at_tail`: as the caller's last action, so that a callback may follow.
+  void AfterCallback(Call& call, bool at_tail);
+  void Destroy(Call& call);
+  bool HasEvent(const Call& call) const;
+
+  Poller* poller_ = nullptr;
+  rpc::ServerSink* server_sink_ = nullptr;
+  rpc::Event* drained_ = nullptr;
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_CALL_DELIVERY_H_

@@ -1,0 +1,94 @@
+#include "rdma_transport/client_poller.h"
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include "absl/synchronization/mutex.h"
+
+namespace rdma {
+namespace {
+
+using Key = std::tuple<DeviceContext::Options, uint64_t, absl::Duration>;
+
+struct Registry {
+  absl::Mutex mutex;
+  std::map<Key, std::weak_ptr<ClientPoller>> pollers ABSL_GUARDED_BY(mutex);
+};
+
+Registry& GetRegistry() {
+  static auto* const registry = new Registry;
+  return *registry;
+}
+
+// A keeper cannot wait for its own end: a thread of its own does it then.
+void Dispose(ClientPoller* poller) {
+  if (poller->poller->IsKeeperThread()) {
+    std::thread([poller] { delete poller; }).detach();
+  } else {
+    delete poller;
+  }
+}
+
+}  // namespace
+
+DeviceContext::Options DeviceOptionsOf(const rpc::TransportOptions& options) {
+  return {options.device, options.memory_budget_bytes,
+          options.allow_other_users};
+}
+
+Poller::Options PollerOptionsOf(const rpc::TransportOptions& options) {
+  Poller::Options result;
+  result.receive_budget_bytes = options.receive_budget_bytes;
+  if (options.spin >= absl::ZeroDuration()) result.spin = options.spin;
+  return result;
+}
+
+rpc::Limits LimitsOf(const Poller::Options& options) {
+  rpc::Limits limits;
+  limits.max_header_bytes = 8192;
+  limits.copy_message_bytes = 1024;
+  limits.max_message_bytes = std::numeric_limits<int32_t>::max();  // protobuf's
+  limits.max_attachment_bytes = uint64_t{1} << 48;  // of an address, on the wire
+  return limits;
+}
+
+absl::StatusOr<std::unique_ptr<ClientPoller>> ClientPoller::Create(
+    std::shared_ptr<DeviceContext> context, const Poller::Options& options) {
+  auto result = std::make_unique<ClientPoller>();
+  absl::StatusOr<std::unique_ptr<Poller>> poller =
+      Poller::Create(std::move(context), &result->delivery, options);
+  if (!poller.ok()) return poller.status();
+  result->poller = *std::move(poller);
+  result->delivery.Init(result->poller.get());
+  return result;
+}
+
+ClientPoller::~ClientPoller() {
+  if (poller != nullptr) poller->Drain();
+}
+
+absl::StatusOr<std::shared_ptr<ClientPoller>> ClientPoller::Get(
+    const rpc::TransportOptions& options) {
+  const Poller::Options poller_options = PollerOptionsOf(options);
+  const Key key = {DeviceOptionsOf(options),
+                   poller_options.receive_budget_bytes, poller_options.spin};
+  Registry& registry = GetRegistry();
+  absl::MutexLock lock(&registry.mutex);
+  std::weak_ptr<ClientPoller>& slot = registry.pollers[key];
+  if (std::shared_ptr<ClientPoller> poller = slot.lock()) return poller;
+  absl::StatusOr<std::shared_ptr<DeviceContext>> context =
+      DeviceContext::Get(std::get<0>(key));
+  if (!context.ok()) return context.status();
+  absl::StatusOr<std::unique_ptr<ClientPoller>> created =
+      Create(*std::move(context), poller_options);
+  if (!created.ok()) return created.status();
+  std::shared_ptr<ClientPoller> poller((*created).release(), Dispose);
+  slot = poller;
+  return poller;
+}
+
+}  // namespace rdma

@@ -1,0 +1,38 @@
+// The pollers of a process's client side: one for each device, shared by all
+// channels with the same options.
+#ifndef VERBENA_RDMA_TRANSPORT_CLIENT_POLLER_H_
+#define VERBENA_RDMA_TRANSPORT_CLIENT_POLLER_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "rdma_transport/call_delivery.h"
+#include "rdma_transport/device_context.h"
+#include "rdma_transport/poller.h"
+#include "rpc/transport.h"
+
+namespace rdma {
+
+struct ClientPoller {
+  CallDelivery delivery;
+  std::unique_ptr<Poller> poller;
+
+  // The shared one for `options`, made where there is none. The last reference
+  // may go on any thread, also on one that the poller runs a callback on.
+  static absl::StatusOr<std::shared_ptr<ClientPoller>> Get(
+      const rpc::TransportOptions& options);
+
+  // A poller with its delivery, not shared.
+  static absl::StatusOr<std::unique_ptr<ClientPoller>> Create(
+      std::shared_ptr<DeviceContext> context, const Poller::Options& options);
+  ~ClientPoller();
+};
+
+// What the transport's options say for a device and for a poller.
+DeviceContext::Options DeviceOptionsOf(const rpc::TransportOptions& options);
+Poller::Options PollerOptionsOf(const rpc::TransportOptions& options);
+rpc::Limits LimitsOf(const Poller::Options& options);
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_CLIENT_POLLER_H_

@@ -1,0 +1,58 @@
+// rpc::ClientTransport over an endpoint of the connection pool.
+#ifndef VERBENA_RDMA_TRANSPORT_CLIENT_TRANSPORT_H_
+#define VERBENA_RDMA_TRANSPORT_CLIENT_TRANSPORT_H_
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "rdma_transport/client_poller.h"
+#include "rdma_transport/endpoint.h"
+#include "rpc/transport.h"
+
+namespace rdma {
+
+class ClientTransport final : public rpc::ClientTransport {
+ public:
+  ClientTransport(std::shared_ptr<Endpoint> endpoint,
+                  const rpc::TransportOptions& options)
+      : endpoint_(std::move(endpoint)),
+        limits_(LimitsOf(PollerOptionsOf(options))) {}
+
+  const rpc::Limits& limits() const override { return limits_; }
+  uint32_t RegisterMethod(std::string_view path) override {
+    return endpoint_->RegisterMethod(path);
+  }
+  rpc::CallHandle StartCall(const rpc::CallOptions& options,
+                            rpc::OutgoingFrame frame,
+                            rpc::CallSink* sink) override {
+    return endpoint_->StartCall(options, std::move(frame), sink);
+  }
+  void Send(rpc::CallHandle call, rpc::OutgoingFrame frame) override {
+    endpoint_->Send(call, std::move(frame));
+  }
+  void Cancel(rpc::CallHandle call, absl::Status reason) override {
+    endpoint_->Cancel(call, std::move(reason));
+  }
+  void Wait(rpc::Event& event) override { endpoint_->Wait(event); }
+  absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes) override {
+    return endpoint_->AllocateBuffer(bytes);
+  }
+  rpc::ConnectivityState GetState(bool try_to_connect) override {
+    return endpoint_->GetState(try_to_connect);
+  }
+  bool WaitForStateChange(rpc::ConnectivityState last_observed,
+                          absl::Time deadline) override {
+    return endpoint_->WaitForStateChange(last_observed, deadline);
+  }
+  std::string device() const override { return endpoint_->device(); }
+
+ private:
+  const std::shared_ptr<Endpoint> endpoint_;
+  const rpc::Limits limits_;
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_CLIENT_TRANSPORT_H_

@@ -1,0 +1,357 @@
+#include "rdma_transport/connection.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "rpc/logging.h"
+
+namespace rdma {
+namespace {
+
+constexpr uint32_t kSendQueueDepth = 256;
+constexpr uint32_t kMaxSendSge = 8;
+constexpr uint16_t kFeatureWindows = 1 << 0;
+constexpr uint32_t kMaxReads = 16;
+
+static_assert(kSendQueueDepth > 2 * kMaxSegments + 1,
+              "a frame with both parts offered must fit the send queue");
+
+// gRPC's form of a peer's address.
+std::string PeerName(const SocketAddress& address) {
+  return absl::StrCat(address.family() == AF_INET6 ? "ipv6:" : "ipv4:",
+                      address.ToString());
+}
+
+}  // namespace
+
+TransportCounters& TransportCounters::Get() {
+  static auto* const counters = new TransportCounters;
+  return *counters;
+}
+
+Connection::Connection(Poller* poller, CallDelivery* delivery,
+                       ConnectionOwner* owner, const Settings& settings,
+                       bool is_client)
+    : poller_(poller),
+      delivery_(delivery),
+      owner_(owner),
+      settings_(settings),
+      is_client_(is_client),
+      send_queue_(kSendQueueDepth) {}
+
+absl::Status Connection::Init() {
+  DeviceContext& context = poller_->context();
+  use_windows_ = context.has_memory_windows();
+  QueuePair::Depths depths;
+  const ibv_device_attr& limits = context.device()->attributes();
+  depths.max_send_wr = std::min<uint32_t>(kSendQueueDepth,
+                                          static_cast<uint32_t>(limits.max_qp_wr));
+  depths.max_send_sge =
+      std::min<uint32_t>(kMaxSendSge, static_cast<uint32_t>(limits.max_sge));
+  depths.max_inline_data = std::min<uint32_t>(
+      kMaxInlineBytes, context.device()->max_inline_data());
+  auto qp = QueuePair::Create(context.pd(), poller_->cq(), poller_->srq(),
+                              depths);
+  if (!qp.ok()) return qp.status();
+  qp_ = *std::move(qp);
+  inline_limit_ = std::min<uint32_t>(qp_->depths().max_inline_data,
+                                     kMaxInlineBytes);
+  if (absl::Status status = poller_->receive_pool().Reserve(kInitialWindow);
+      !status.ok()) {
+    return status;
+  }
+  reserved_receives_ = kInitialWindow;
+  receive_credits_.Reset(kInitialWindow);
+  poller_->AddConnection(qp_->number(), this);
+  return absl::OkStatus();
+}
+
+Handshake Connection::OwnHandshake() const {
+  Handshake own;
+  own.features = use_windows_ ? kFeatureWindows : 0;
+  own.receive_buffer_bytes = poller_->receive_pool().buffer_bytes();
+  own.initial_credits = kInitialWindow;
+  own.max_message_bytes = settings_.max_receive_message_bytes;
+  own.max_attachment_bytes = settings_.max_receive_attachment_bytes;
+  own.max_calls = settings_.max_calls;
+  return own;
+}
+
+void Connection::ApplyPeerHandshake(const Handshake& peer) {
+  peer_windows_ = (peer.features & kFeatureWindows) != 0;
+  frame_limit_ = peer.receive_buffer_bytes;
+  if (settings_.eager_limit_bytes != 0) {
+    frame_limit_ = std::min(frame_limit_,
+                            std::max(settings_.eager_limit_bytes,
+                                     kMinReceiveBufferBytes));
+  }
+  peer_initial_credits_ = peer.initial_credits;
+  send_credits_.Reset(peer.initial_credits);
+  peer_max_calls_ = std::min(peer.max_calls, kMaxSlot);
+  peer_max_message_bytes_ = peer.max_message_bytes;
+  peer_max_attachment_bytes_ = peer.max_attachment_bytes;
+}
+
+absl::StatusOr<Connection*> Connection::Connect(Poller* poller,
+                                                CallDelivery* delivery,
+                                                ConnectionOwner* owner,
+                                                const SocketAddress& address,
+                                                const Settings& settings) {
+  std::unique_ptr<Connection> connection = absl::WrapUnique(
+      new Connection(poller, delivery, owner, settings, /*is_client=*/true));
+  if (absl::Status status = connection->Init(); !status.ok()) return status;
+  ConnectionParameters parameters;
+  parameters.private_data = EncodeHandshake(connection->OwnHandshake());
+  parameters.initiator_depth = parameters.responder_resources = kMaxReads;
+  absl::StatusOr<CmId*> id = poller->connection_manager().Connect(
+      address, connection->qp_->get(), parameters, settings.connect_timeout,
+      static_cast<CmEventHandler*>(connection.get()));
+  if (!id.ok()) return id.status();
+  connection->id_ = *id;
+  connection->peer_name_ = PeerName(address);
+  return connection.release();
+}
+
+absl::StatusOr<Connection*> Connection::Accept(Poller* poller,
+                                               CallDelivery* delivery,
+                                               ConnectionOwner* owner,
+                                               const CmEvent& event,
+                                               const Settings& settings) {
+  ConnectionManager& cm = poller->connection_manager();
+  const auto decline = [&](const absl::Status& why) {
+    cm.Reject(event.id,
+              std::string(why.message().substr(0, kMaxRejectPrivateData)))
+        .IgnoreError();
+    cm.Destroy(event.id);
+    return why;
+  };
+  const absl::StatusOr<Handshake> peer = DecodeHandshake(event.private_data);
+  if (!peer.ok()) return decline(peer.status());
+  std::unique_ptr<Connection> connection = absl::WrapUnique(
+      new Connection(poller, delivery, owner, settings, /*is_client=*/false));
+  if (absl::Status status = connection->Init(); !status.ok()) {
+    return decline(status);
+  }
+  ConnectionParameters parameters;
+  parameters.private_data = EncodeHandshake(connection->OwnHandshake());
+  parameters.initiator_depth =
+      std::min<uint8_t>(kMaxReads, event.responder_resources);
+  parameters.responder_resources =
+      std::min<uint8_t>(kMaxReads, event.initiator_depth);
+  connection->max_reads_ = std::max<uint32_t>(parameters.initiator_depth, 1);
+  connection->ApplyPeerHandshake(*peer);
+  connection->peer_name_ = PeerName(event.id->peer_address());
+  event.id->context = static_cast<CmEventHandler*>(connection.get());
+  if (absl::Status status =
+          cm.Accept(event.id, connection->qp_->get(), parameters);
+      !status.ok()) {
+    connection.reset();  // the QP before the id
+    return decline(status);
+  }
+  connection->id_ = event.id;
+  // Frames may come, and be answered, before the connection is reported as
+  // established.
+  connection->state_ = State::kUp;
+  return connection.release();
+}
+
+Connection::~Connection() {
+  if (qp_ != nullptr) poller_->RemoveConnection(qp_->number());
+  poller_->receive_pool().Unreserve(reserved_receives_);
+  // The QP before its id (ConnectionManager::Destroy), and before what could be
+  // read through it.
+  qp_.reset();
+  if (id_ != nullptr) poller_->connection_manager().Destroy(id_);
+  offers_.Clear();
+}
+
+void Connection::OnCmEvent(CmEvent& event) {
+  switch (event.type) {
+    case CmEvent::Type::kEstablished:
+      OnUp(event);
+      return;
+    case CmEvent::Type::kConnectFailed: {
+      absl::Status why = event.status;
+      if (event.rejected && !event.private_data.empty()) {
+        const std::string reason(event.private_data.c_str());
+        why = absl::UnavailableError(absl::StrCat(
+            "the server at ", peer_name_, " rejected the connection: ", reason));
+      }
+      Close(why);
+      return;
+    }
+    case CmEvent::Type::kDisconnected:
+      Close(absl::UnavailableError(
+          absl::StrCat("the connection to ", peer_name_, " was closed by the "
+                       "peer, or the peer ended")));
+      return;
+    case CmEvent::Type::kConnectRequest:
+    case CmEvent::Type::kListenFailed:
+      return;  // not of a connection
+  }
+}
+
+void Connection::OnUp(const CmEvent& event) {
+  if (state_ != State::kConnecting) return;  // a server's is up since Accept
+  const absl::StatusOr<Handshake> peer = DecodeHandshake(event.private_data);
+  if (!peer.ok()) {
+    Close(absl::Status(absl::StatusCode::kUnavailable,
+                       absl::StrCat("the server at ", peer_name_, ": ",
+                                    std::string(peer.status().message()))));
+    return;
+  }
+  ApplyPeerHandshake(*peer);
+  max_reads_ = std::max<uint32_t>(
+      std::min<uint32_t>(kMaxReads, event.responder_resources), 1);
+  state_ = State::kUp;
+  owner_->OnConnectionUp(*this);
+}
+
+// ---- Calls.
+
+bool Connection::HasFreeSlot() const {
+  return !free_slots_.empty() || slots_.size() < peer_max_calls_;
+}
+
+void Connection::AttachCall(Call& call, uint32_t slot) {
+  if (slot >= slots_.size()) slots_.resize(slot + 1, nullptr);
+  slots_[slot] = &call;
+  call.slot = slot;
+  call.connection = this;
+  ++live_calls_;
+}
+
+void Connection::DetachCall(Call& call) {
+  if (call.connection != this) return;
+  slots_[call.slot] = nullptr;
+  if (is_client_) free_slots_.push_back(call.slot);
+  call.connection = nullptr;
+  if (--live_calls_ == 0 && state_ == State::kUp) {
+    owner_->OnConnectionIdle(*this);
+  }
+}
+
+void Connection::OpenCall(Call& call, std::string_view path,
+                          rpc::OutgoingFrame& frame) {
+  uint32_t slot;
+  if (free_slots_.empty()) {
+    slot = static_cast<uint32_t>(slots_.size());
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  call.sequence = next_sequence_++;
+  AttachCall(call, slot);
+
+  Outgoing out;
+  out.fields.kind = FrameKind::kOpen;
+  out.fields.detail = call.method_index;
+  out.fields.method_path = path;
+  if (call.deadline != absl::InfiniteFuture()) {
+    out.fields.timeout_us = static_cast<uint64_t>(std::max<int64_t>(
+        absl::ToInt64Microseconds(call.deadline - absl::Now()), 1));
+  }
+  SendFrame(call, frame, out);
+}
+
+void Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
+  if (call.connection != this || call.sent_end) return;
+  Outgoing out;
+  out.fields.kind = FrameKind::kData;
+  out.fields.detail = frame.status_code;
+  const bool ends_call = frame.end && !is_client_;
+  if (ends_call && call.owes_done) {
+    // The answer says done for the request.
+    call.owes_done = false;
+    out.invalidate_rkey = call.done_rkey;
+  }
+  SendFrame(call, frame, out);
+  if (ends_call && call.connection == this) {
+    DetachCall(call);
+    delivery_->Close(call, {absl::OkStatus(), true});
+  }
+}
+
+void Connection::SendFrame(Call& call, rpc::OutgoingFrame& frame,
+                           Outgoing& out) {
+  out.fields.slot = call.slot;
+  out.fields.call_sequence = call.sequence;
+  out.fields.flags = (frame.end ? kEnd : 0) |
+                     (frame.has_message ? kHasMessage : 0);
+  out.header = frame.header;
+  out.small_message = frame.small_message;
+  out.message = std::move(frame.message);
+  out.attachment = std::move(frame.attachment);
+  out.call = call.handle;
+  out.notify_sent = !frame.end;
+  call.sent_end = frame.end;
+  Submit(out);
+}
+
+void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
+  if (call.connection != this) return;
+  const bool peer_knows = !is_client_ || call.open_sent;
+  if (call.owes_done) SendDone(call);
+  AbandonReads(call.handle);
+  if (peer_knows) {
+    SendControl(FrameKind::kReset, {call.slot, call.sequence},
+                static_cast<uint32_t>(why.code()),
+                std::string(why.message()),
+                not_run ? kNotRun : 0);
+  } else {
+    // What it wanted to send is still here.
+    queue_.erase(std::remove_if(queue_.begin(), queue_.end(),
+                                [&call](const QueuedFrame& queued) {
+                                  return queued.out.call == call.handle;
+                                }),
+                 queue_.end());
+  }
+  DetachCall(call);
+  delivery_->Close(call, {why, peer_knows});
+}
+
+// ---- The way down.
+
+void Connection::Close(const absl::Status& why) {
+  if (state_ == State::kClosing) return;
+  const bool was_up = state_ == State::kUp;
+  state_ = State::kClosing;
+  poller_->timers().Cancel(&shrink_timer_);
+  poller_->timers().Cancel(&memory_timer_);
+  queue_.clear();
+  invalidations_.clear();
+  waiting_reads_.clear();
+  for (const std::unique_ptr<IncomingRead>& read : reads_) read->Abandon();
+  for (Call* const call : std::exchange(slots_, {})) {
+    if (call == nullptr) continue;
+    call->connection = nullptr;
+    call->owes_done = false;
+    delivery_->Close(*call, {why, !is_client_ || call->open_sent});
+  }
+  live_calls_ = 0;
+  if (id_ != nullptr && was_up) poller_->connection_manager().Disconnect(id_);
+  // Everything posted flushes now, wherever the connection stood.
+  if (absl::Status status = qp_->MoveToError(); !status.ok()) {
+    rpc::Log(rpc::LogLevel::kError, status.ToString());
+  }
+  owner_->OnConnectionDown(*this, why, was_up);
+  MaybeFinish();
+}
+
+void Connection::Unpin() {
+  --pins_;
+  MaybeFinish();
+}
+
+void Connection::MaybeFinish() {
+  if (state_ != State::kClosing || buried_ || pins_ > 0 ||
+      !send_queue_.empty()) {
+    return;
+  }
+  buried_ = true;
+  poller_->Bury(absl::WrapUnique<PolledConnection>(this));
+}
+
+}  // namespace rdma

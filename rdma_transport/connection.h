@@ -1,0 +1,319 @@
+// One connection: a QP pair to one peer, and the calls on it.
+//
+// Turns what calls want to say into frames (eager, or with an offer), keeps to
+// the peer's credits and the send queue's slots, reads what the peer offers, and
+// hands arriving frames to the calls. Both sides of a connection are this class;
+// only the client opens calls.
+//
+// Life: Connect or Accept makes it; its owner hears OnConnectionUp, then once
+// OnConnectionDown. Close, from whichever side or fault, is the one way down: all
+// calls are closed, the QP flushes, and when nothing of it is outstanding any
+// more the poller deletes it.
+//
+// Thread rule: the poller's driver.
+#ifndef VERBENA_RDMA_TRANSPORT_CONNECTION_H_
+#define VERBENA_RDMA_TRANSPORT_CONNECTION_H_
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "rdma_transport/call.h"
+#include "rdma_transport/call_delivery.h"
+#include "rdma_transport/credit_window.h"
+#include "rdma_transport/frame.h"
+#include "rdma_transport/handshake.h"
+#include "rdma_transport/poller.h"
+#include "rdma_transport/provider/provider.h"
+#include "rdma_transport/rendezvous.h"
+#include "rdma_transport/send_queue.h"
+#include "rdma_transport/verbs/queues.h"
+#include "rpc/transport.h"
+
+namespace rdma {
+
+class Connection;
+
+// A channel's endpoint, or a server.
+class ConnectionOwner : public CallOwner {
+ public:
+  virtual void OnConnectionUp(Connection& connection) = 0;
+  // The last one; the connection must not be used any more. `was_up`: it had
+  // been up before.
+  virtual void OnConnectionDown(Connection& connection,
+                                const absl::Status& why, bool was_up) = 0;
+  // The peer takes no further calls on this connection.
+  virtual void OnGoAway(Connection& connection) = 0;
+  // No call is left on the connection.
+  virtual void OnConnectionIdle(Connection& connection) = 0;
+  // Server: see rpc::ServerSink::OnMethod.
+  virtual const void* OnMethod(std::string_view path) = 0;
+
+ protected:
+  ~ConnectionOwner() = default;
+};
+
+// Numbers of a process's connections, for Stats.
+struct TransportCounters {
+  std::atomic<uint64_t> eager_messages_sent{0};
+  std::atomic<uint64_t> rendezvous_messages_sent{0};
+  std::atomic<uint64_t> eager_messages_received{0};
+  std::atomic<uint64_t> rendezvous_messages_received{0};
+
+  static TransportCounters& Get();
+};
+
+class Connection final : public PolledConnection, public CmEventHandler {
+ public:
+  struct Settings {
+    uint64_t max_receive_message_bytes = UINT64_MAX;
+    uint64_t max_receive_attachment_bytes = UINT64_MAX;
+    uint32_t eager_limit_bytes = 0;  // largest frame; 0: the receive buffer
+    uint32_t max_calls = 1u << 16;
+    absl::Duration connect_timeout = absl::Seconds(20);
+  };
+
+  // Starts connecting. The owner hears OnConnectionUp or OnConnectionDown later.
+  static absl::StatusOr<Connection*> Connect(Poller* poller,
+                                             CallDelivery* delivery,
+                                             ConnectionOwner* owner,
+                                             const SocketAddress& address,
+                                             const Settings& settings);
+  // Answers a connection request: accepts it, or rejects it and says why to both
+  // sides (the status returned here is for this side's log). Takes `event.id`.
+  static absl::StatusOr<Connection*> Accept(Poller* poller,
+                                            CallDelivery* delivery,
+                                            ConnectionOwner* owner,
+                                            const CmEvent& event,
+                                            const Settings& settings);
+  ~Connection() override;
+
+  // Client: opens `call` with its first frame. May close the call.
+  void OpenCall(Call& call, std::string_view path, rpc::OutgoingFrame& frame);
+  // Sends a further frame; a server's `end` ends the call.
+  void SendData(Call& call, rpc::OutgoingFrame& frame);
+  // Ends the call here, and tells the peer. `not_run`: no handler saw it.
+  void ResetCall(Call& call, const absl::Status& why, bool not_run = false);
+  // Tells the peer that the offer with the call's opening has been read.
+  void SendDone(Call& call);
+  // Asks the peer not to open further calls.
+  void SendGoAway();
+
+  // Closes the connection; see above. Later ones have no effect.
+  void Close(const absl::Status& why);
+
+  bool up() const { return state_ == State::kUp; }
+  // Whether a further call can be opened: there is a free slot.
+  bool HasFreeSlot() const;
+  size_t live_calls() const { return live_calls_; }
+  const std::string& peer() const { return peer_name_; }
+
+  // Keeps the object (not the connection) alive.
+  void Pin() { ++pins_; }
+  void Unpin();
+
+  // PolledConnection, CmEventHandler.
+  void OnReceive(const ibv_wc& wc, rpc::Buffer buffer) override;
+  void OnSendCompletion(const ibv_wc& wc) override;
+  void Flush() override;
+  void OnCmEvent(CmEvent& event) override;
+
+ private:
+  enum class State { kConnecting, kUp, kClosing };
+  static constexpr size_t kMaxInlineBytes = 512;
+  // Frames granted to an idle connection; see docs/flow_control.md.
+  static constexpr uint32_t kInitialWindow = 8;
+  static_assert(kInitialWindow >= kMinInitialCredits);
+
+  // A frame on its way out. `header` and `small_message` are borrowed; Queue
+  // copies them.
+  struct Outgoing {
+    FrameFields fields;
+    absl::Span<const std::byte> header;
+    absl::Span<const std::byte> small_message;
+    rpc::BufferChain message;
+    rpc::BufferChain attachment;
+    // SEND with invalidate of this key, if not 0.
+    uint32_t invalidate_rkey = 0;
+    rpc::CallHandle call;
+    bool notify_sent = false;
+
+    uint64_t message_bytes() const {
+      return small_message.size() + message.size();
+    }
+    size_t prefix_bytes() const {
+      return (invalidate_rkey != 0 ? kTagBytes : 0) + PrefixBytes(fields);
+    }
+  };
+  struct QueuedFrame {
+    Outgoing out;
+    std::string header;
+  };
+  enum class PostResult { kPosted, kBlocked };
+
+  struct Method {
+    std::string path;
+    const void* token;
+  };
+
+  class ShrinkTimer final : public Timer {
+   public:
+    explicit ShrinkTimer(Connection* connection) : connection_(connection) {}
+
+   private:
+    void OnTimer() override { connection_->OnShrinkTimer(); }
+    Connection* const connection_;
+  };
+  class MemoryTimer final : public Timer {
+   public:
+    explicit MemoryTimer(Connection* connection) : connection_(connection) {}
+
+   private:
+    void OnTimer() override { connection_->RetryWaitingReads(); }
+    Connection* const connection_;
+  };
+
+  Connection(Poller* poller, CallDelivery* delivery, ConnectionOwner* owner,
+             const Settings& settings, bool is_client);
+  absl::Status Init();
+  Handshake OwnHandshake() const;
+  void ApplyPeerHandshake(const Handshake& peer);
+  void OnUp(const CmEvent& event);
+
+  // Sending (connection_send.cc).
+  void SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
+  void Submit(Outgoing& out);
+  void Queue(Outgoing& out);
+  void FlushQueue();
+  // kBlocked leaves `out` as it was; an error is the call's.
+  absl::StatusOr<PostResult> Post(Outgoing& out);
+  absl::StatusOr<PostResult> PostEager(Outgoing& out, size_t frame_bytes);
+  absl::StatusOr<PostResult> PostOffer(Outgoing& out);
+  bool GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
+                     SendEntry* holds);
+  bool GatherBuffers(Outgoing& out, size_t front_bytes,
+                     std::vector<ibv_sge>* sges, SendEntry* holds);
+  std::byte* WriteFront(Outgoing& out, std::byte* to);
+  void PostSend(Outgoing& out, const ibv_sge* sges, int count, bool is_inline,
+                SendEntry holds);
+  void AfterPost(const Outgoing& out);
+  void FailFrame(const Outgoing& out, const absl::Status& why);
+  void SendControl(FrameKind kind, const OfferKey& key, uint32_t detail,
+                   std::string_view text = {}, uint8_t flags = 0,
+                   uint32_t invalidate_rkey = 0);
+  void SendCreditsIfDue();
+  bool PostWorkRequests(ibv_send_wr* first);
+
+  // Offers (connection_offer.cc).
+  absl::Status ChooseOffers(Outgoing& out, bool* message, bool* attachment);
+  absl::Status MakeRegistered(rpc::BufferChain& chain);
+  absl::Status AddWindows(Offer& offer);
+  absl::Status MakeOffer(Outgoing& out, Offer* offer,
+                         size_t* message_segments);
+  void AnswerOffer(const OfferKey& key, uint32_t invalidated_rkey, bool all);
+  void RevokeOffer(Offer& offer, uint32_t invalidated_rkey);
+  void PostInvalidations();
+  void FinishOffer(Offer& offer);
+  void StartRead(const FrameView& view, Call& call, bool opens);
+  absl::Status CheckOfferLimits(const IncomingRead& read) const;
+  void RefuseRead(std::unique_ptr<IncomingRead> read, const absl::Status& why);
+  void RetryWaitingReads();
+  void PumpReads();
+  void FinishRead(IncomingRead* read);
+  void AbandonReads(rpc::CallHandle call);
+
+  // Receiving (connection_receive.cc).
+  void OnOpen(const FrameView& view, rpc::Buffer buffer);
+  void OnData(const FrameView& view, rpc::Buffer buffer,
+              uint32_t invalidated_rkey);
+  void RefuseOfferOf(const FrameView& view);
+  void OnReset(const FrameView& view);
+  void OnCredit(const FrameView& view);
+  const char* DefineMethod(const FrameView& view);
+  Call* FindCall(const FrameView& view);
+  Call* CreateServerCall(const FrameView& view);
+  bool CheckEagerLimits(const FrameView& view, Call& call);
+  void Deliver(Call& call, const FrameView& view, rpc::Buffer buffer,
+               bool opens);
+  void GrowWindow();
+  void ProtocolError(std::string_view what);
+
+  void AttachCall(Call& call, uint32_t slot);
+  void DetachCall(Call& call);
+  void OnShrinkTimer();
+  void MaybeFinish();
+
+  Poller* const poller_;
+  CallDelivery* const delivery_;
+  ConnectionOwner* const owner_;
+  const Settings settings_;
+  const bool is_client_;
+  State state_ = State::kConnecting;
+  bool buried_ = false;
+  bool going_away_ = false;  // server: SendGoAway was called
+  uint32_t pins_ = 0;
+  std::string peer_name_;
+
+  // Offers outlive the QP that could be read through; windows go after it.
+  std::vector<std::unique_ptr<MemoryWindow>> free_windows_;
+  OfferTable offers_;
+  std::unique_ptr<QueuePair> qp_;
+  CmId* id_ = nullptr;
+
+  uint32_t frame_limit_ = 0;   // largest frame to send
+  uint32_t inline_limit_ = 0;
+  uint32_t max_reads_ = 1;     // READs outstanding at once
+  bool use_windows_ = false;   // grant by windows
+  bool peer_windows_ = false;  // the peer does
+  uint32_t peer_max_calls_ = 0;
+  uint64_t peer_max_message_bytes_ = 0;
+  uint64_t peer_max_attachment_bytes_ = 0;
+
+  SendQueue send_queue_;
+  SendCredits send_credits_;
+  uint32_t peer_initial_credits_ = 0;
+  ReceiveCredits receive_credits_;
+  uint32_t reserved_receives_ = 0;
+  bool starved_ = false;    // a frame waited for credits
+  uint64_t frames_ = 0;     // sent and received
+  uint64_t shrink_frames_ = 0;
+  std::deque<QueuedFrame> queue_;
+
+  // Invalidations that found no room in the send queue.
+  std::deque<std::pair<uint64_t, uint32_t>> invalidations_;  // offer, key
+
+  std::vector<Call*> slots_;
+  std::vector<uint32_t> free_slots_;  // client
+  size_t live_calls_ = 0;
+  uint32_t next_sequence_ = 1;
+
+  // Client: which methods the peer knows; server: what they are.
+  std::vector<bool> defined_methods_;
+  std::deque<Method> methods_;
+
+  struct WaitingRead {
+    std::unique_ptr<IncomingRead> read;
+    int64_t give_up_ns;
+  };
+  std::deque<WaitingRead> waiting_reads_;  // for memory
+  std::deque<std::unique_ptr<IncomingRead>> reads_;
+  uint32_t reads_outstanding_ = 0;
+
+  ShrinkTimer shrink_timer_{this};
+  MemoryTimer memory_timer_{this};
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_CONNECTION_H_

@@ -1,0 +1,369 @@
+// The rendezvous: offering memory to the peer and reading what it offers.
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rdma_transport/connection.h"
+#include "rdma_transport/wc_status.h"
+#include "rpc/logging.h"
+
+namespace rdma {
+namespace {
+
+// One READ moves at most this much, so that several overlap and other
+// connections' READs come in between.
+constexpr uint32_t kReadChunkBytes = 1u << 20;
+// A message that finds no memory waits this long for some to be freed.
+constexpr int64_t kMemoryWaitNs = 2'000'000'000;
+constexpr int64_t kMemoryRetryNs = 2'000'000;
+
+}  // namespace
+
+// ---- This side's offers.
+
+absl::Status Connection::MakeRegistered(rpc::BufferChain& chain) {
+  RegisteredMemory& memory = poller_->context().memory();
+  bool usable = chain.buffers().size() <= kMaxSegments;
+  for (const rpc::Buffer& buffer : chain.buffers()) {
+    usable = usable && memory.Owns(buffer);
+  }
+  if (usable) return absl::OkStatus();
+  absl::StatusOr<rpc::Buffer> copy = memory.Allocate(chain.size());
+  if (!copy.ok()) return copy.status();
+  chain.CopyTo(copy->mutable_data());
+  chain = rpc::BufferChain(*std::move(copy));
+  return absl::OkStatus();
+}
+
+// The larger part is offered first; both where one is not enough.
+absl::Status Connection::ChooseOffers(Outgoing& out, bool* message,
+                                      bool* attachment) {
+  if (!out.small_message.empty()) {
+    out.message = rpc::BufferChain(rpc::Buffer::CopyOf(
+        {reinterpret_cast<const char*>(out.small_message.data()),
+         out.small_message.size()}));
+    out.small_message = {};
+  }
+  const uint64_t front = out.prefix_bytes() + out.header.size();
+  const uint64_t offered = kMaxSegments * kSegmentBytes;
+  const uint64_t message_bytes = out.message.size();
+  const uint64_t attachment_bytes = out.attachment.size();
+  if (front + message_bytes + offered <= frame_limit_) {
+    *attachment = true;
+  } else if (front + attachment_bytes + offered <= frame_limit_) {
+    *message = true;
+  } else if (front + 2 * offered <= frame_limit_) {
+    *message = message_bytes > 0;
+    *attachment = attachment_bytes > 0;
+  } else {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("metadata of ", out.header.size(),
+                     " bytes does not fit the peer's frames of ",
+                     frame_limit_, " bytes"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Connection::AddWindows(Offer& offer) {
+  if (!use_windows_) return absl::OkStatus();
+  while (offer.windows.size() < offer.segments.size()) {
+    if (free_windows_.empty()) {
+      absl::StatusOr<std::unique_ptr<MemoryWindow>> window =
+          MemoryWindow::Create(poller_->context().pd());
+      if (!window.ok()) {
+        std::move(offer.windows.begin(), offer.windows.end(),
+                  std::back_inserter(free_windows_));
+        return window.status();
+      }
+      free_windows_.push_back(*std::move(window));
+    }
+    offer.windows.push_back(std::move(free_windows_.back()));
+    free_windows_.pop_back();
+  }
+  return absl::OkStatus();
+}
+
+// Moves the parts that are offered out of `out`.
+absl::Status Connection::MakeOffer(Outgoing& out, Offer* offer,
+                                   size_t* message_segments) {
+  bool message = false;
+  bool attachment = false;
+  if (absl::Status status = ChooseOffers(out, &message, &attachment);
+      !status.ok()) {
+    return status;
+  }
+  // Where the peer said what it takes, a message beyond that need not travel.
+  if (out.message_bytes() > peer_max_message_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("message of ", out.message_bytes(),
+                     " bytes is larger than the peer's maximum (",
+                     peer_max_message_bytes_, ")"));
+  }
+  if (out.attachment.size() > peer_max_attachment_bytes_) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("attachment of ", out.attachment.size(),
+                     " bytes is larger than the peer's maximum (",
+                     peer_max_attachment_bytes_, ")"));
+  }
+  offer->key = {out.fields.slot, out.fields.call_sequence};
+  offer->call = out.call;
+  for (const auto& [offered, chain, flag] :
+       {std::tuple{message, &out.message, kMessageOffer},
+        std::tuple{attachment, &out.attachment, kAttachmentOffer}}) {
+    if (!offered) continue;
+    if (absl::Status status = MakeRegistered(*chain); !status.ok()) {
+      return status;
+    }
+    offer->AddChain(*chain);
+    if (chain == &out.message) *message_segments = offer->segments.size();
+    out.fields.flags |= flag;
+  }
+  if (absl::Status status = AddWindows(*offer); !status.ok()) return status;
+  if (message) out.message.clear();
+  if (attachment) out.attachment.clear();
+  return absl::OkStatus();
+}
+
+void Connection::AnswerOffer(const OfferKey& key, uint32_t invalidated_rkey,
+                             bool all) {
+  while (Offer* const offer = offers_.FindOldest(key)) {
+    offers_.MarkAnswered(*offer);
+    if (offer->notify_sent) {
+      if (Call* const call = poller_->calls().Find(offer->call)) {
+        if (call->connection == this) delivery_->Sent(*call);
+      }
+    }
+    RevokeOffer(*offer, invalidated_rkey);
+    if (!all) return;
+  }
+}
+
+// The peer says that it is done; the windows make sure of it. One of them it may
+// have invalidated itself.
+void Connection::RevokeOffer(Offer& offer, uint32_t invalidated_rkey) {
+  for (const std::unique_ptr<MemoryWindow>& window : offer.windows) {
+    if (window->rkey() == invalidated_rkey) continue;
+    ++offer.pending_invalidations;
+    invalidations_.emplace_back(offer.id, window->rkey());
+  }
+  if (offer.pending_invalidations == 0) {
+    FinishOffer(offer);
+  } else {
+    PostInvalidations();
+  }
+}
+
+void Connection::PostInvalidations() {
+  while (!invalidations_.empty() && send_queue_.HasRoom(1) &&
+         state_ == State::kUp) {
+    const auto [offer_id, rkey] = invalidations_.front();
+    invalidations_.pop_front();
+    ibv_send_wr wr = {};
+    bool signaled = true;
+    SendEntry& entry = send_queue_.Push(&signaled, &wr.wr_id);
+    entry.revoked_offer = offer_id;
+    wr.opcode = IBV_WR_LOCAL_INV;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.invalidate_rkey = rkey;
+    if (!PostWorkRequests(&wr)) return;
+  }
+  if (!invalidations_.empty()) poller_->MarkDirty(this);
+}
+
+void Connection::FinishOffer(Offer& offer) {
+  std::move(offer.windows.begin(), offer.windows.end(),
+            std::back_inserter(free_windows_));
+  offers_.Remove(offer.id);
+}
+
+// ---- The peer's offers.
+
+absl::Status Connection::CheckOfferLimits(const IncomingRead& read) const {
+  if (read.message_bytes() > settings_.max_receive_message_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "Received message larger than max (", read.message_bytes(), " vs. ",
+        settings_.max_receive_message_bytes, ")"));
+  }
+  if (read.attachment_bytes() > settings_.max_receive_attachment_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "Received attachment larger than max (", read.attachment_bytes(),
+        " vs. ", settings_.max_receive_attachment_bytes, ")"));
+  }
+  const uint64_t budget = poller_->context().memory().budget_bytes();
+  if (read.message_bytes() > budget || read.attachment_bytes() > budget ||
+      read.message_bytes() + read.attachment_bytes() > budget) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "Received ", read.message_bytes(), " bytes of message and ",
+        read.attachment_bytes(), " of attachment, more than the receiver's "
+        "memory budget (", budget, "): raise verbena.memory_budget_bytes"));
+  }
+  return absl::OkStatus();
+}
+
+void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
+  HeldFrame* const held = delivery_->Hold(call, opens);
+  held->header.assign(reinterpret_cast<const char*>(view.header.data()),
+                      view.header.size());
+  held->frame.has_message = view.has(kHasMessage);
+  held->frame.end = view.has(kEnd);
+  held->frame.status_code = view.fields.detail;
+  // A part that came with the frame itself is kept, not the receive buffer.
+  const auto copy = [](absl::Span<const std::byte> bytes) {
+    if (bytes.empty()) return rpc::BufferChain();
+    return rpc::BufferChain(rpc::Buffer::CopyOf(
+        {reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+  };
+  if (!view.has(kMessageOffer)) held->frame.message = copy(view.message);
+  if (!view.has(kAttachmentOffer)) {
+    held->frame.attachment = copy(view.attachment);
+  }
+  auto read = std::make_unique<IncomingRead>(view, call.handle, held);
+  if (absl::Status status = CheckOfferLimits(*read); !status.ok()) {
+    RefuseRead(std::move(read), status);
+    return;
+  }
+  if (read->Allocate(poller_->context().memory()).ok()) {
+    reads_.push_back(std::move(read));
+    poller_->MarkDirty(this);
+    return;
+  }
+  waiting_reads_.push_back({std::move(read), Poller::NowNs() + kMemoryWaitNs});
+  if (!memory_timer_.scheduled()) {
+    poller_->Schedule(&memory_timer_, Poller::NowNs() + kMemoryRetryNs);
+  }
+}
+
+void Connection::RefuseRead(std::unique_ptr<IncomingRead> read,
+                            const absl::Status& why) {
+  if (Call* const call = poller_->calls().Find(read->call())) {
+    ResetCall(*call, why, /*not_run=*/true);
+  }
+  SendControl(FrameKind::kDone, read->key(), 0, {}, 0,
+              peer_windows_ ? read->done_rkey() : 0);
+}
+
+void Connection::RetryWaitingReads() {
+  const int64_t now_ns = Poller::NowNs();
+  while (!waiting_reads_.empty()) {
+    WaitingRead& first = waiting_reads_.front();
+    absl::Status status;
+    if (!first.read->abandoned()) {
+      status = first.read->Allocate(poller_->context().memory());
+      if (!status.ok() && now_ns < first.give_up_ns) break;
+    }
+    std::unique_ptr<IncomingRead> read = std::move(first.read);
+    waiting_reads_.pop_front();
+    if (status.ok()) {
+      reads_.push_back(std::move(read));
+    } else {
+      RefuseRead(std::move(read), status);
+    }
+    if (state_ != State::kUp) return;
+  }
+  poller_->MarkDirty(this);
+  if (!waiting_reads_.empty()) {
+    poller_->Schedule(&memory_timer_, now_ns + kMemoryRetryNs);
+  }
+}
+
+void Connection::PumpReads() {
+  for (size_t i = 0; i < reads_.size();) {
+    IncomingRead* const read = reads_[i].get();
+    while (!read->all_issued() && reads_outstanding_ < max_reads_ &&
+           send_queue_.HasRoom(1)) {
+      const ReadChunk chunk = read->NextChunk(kReadChunkBytes);
+      ibv_sge sge = {reinterpret_cast<uint64_t>(chunk.to), chunk.bytes,
+                     chunk.lkey};
+      ibv_send_wr wr = {};
+      bool signaled = true;
+      SendEntry& entry = send_queue_.Push(&signaled, &wr.wr_id);
+      entry.read = read;
+      ++reads_outstanding_;
+      wr.sg_list = &sge;
+      wr.num_sge = 1;
+      wr.opcode = IBV_WR_RDMA_READ;
+      wr.send_flags = IBV_SEND_SIGNALED;
+      wr.wr.rdma.remote_addr = chunk.remote_address;
+      wr.wr.rdma.rkey = chunk.rkey;
+      if (!PostWorkRequests(&wr)) return;
+    }
+    if (read->finished()) {
+      FinishRead(read);  // an abandoned one with nothing outstanding
+      continue;
+    }
+    ++i;
+  }
+}
+
+void Connection::FinishRead(IncomingRead* read) {
+  const auto found = std::find_if(
+      reads_.begin(), reads_.end(),
+      [read](const auto& candidate) { return candidate.get() == read; });
+  const std::unique_ptr<IncomingRead> finished = std::move(*found);
+  reads_.erase(found);
+  if (state_ != State::kUp) return;
+  const uint32_t done_rkey = peer_windows_ ? finished->done_rkey() : 0;
+  Call* const call = finished->abandoned()
+                         ? nullptr
+                         : poller_->calls().Find(finished->call());
+  HeldFrame* const held = finished->held();
+  if (call == nullptr || held == nullptr) {
+    SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
+    return;
+  }
+  TransportCounters::Get().rendezvous_messages_received.fetch_add(
+      1, std::memory_order_relaxed);
+  finished->MoveInto(held->frame);
+  if (held->opens) {
+    // The answer says it, where there soon is one; see CallDelivery.
+    call->owes_done = true;
+    call->done_rkey = done_rkey;
+  } else {
+    SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
+  }
+  if (is_client_ && held->frame.end) {
+    DetachCall(*call);
+    delivery_->CloseAfterLastFrame(*call);
+  }
+  delivery_->Complete(*call, held);
+}
+
+void Connection::AbandonReads(rpc::CallHandle call) {
+  for (WaitingRead& waiting : waiting_reads_) {
+    if (waiting.read->call() == call) waiting.read->Abandon();
+  }
+  for (const std::unique_ptr<IncomingRead>& read : reads_) {
+    if (read->call() == call) read->Abandon();
+  }
+  if (!reads_.empty() || !waiting_reads_.empty()) poller_->MarkDirty(this);
+}
+
+// ---- Completions of what was posted.
+
+void Connection::OnSendCompletion(const ibv_wc& wc) {
+  if (wc.status != IBV_WC_SUCCESS) {
+    Close(WcStatusToStatus(wc.status, "the connection to " + peer_name_));
+  }
+  send_queue_.Complete(wc.wr_id, [this](SendEntry& entry) {
+    if (entry.read != nullptr) {
+      --reads_outstanding_;
+      entry.read->ChunkDone();
+      if (entry.read->finished()) FinishRead(entry.read);
+    }
+    if (entry.revoked_offer != 0) {
+      Offer* const offer = offers_.Find(entry.revoked_offer);
+      if (offer != nullptr && --offer->pending_invalidations == 0) {
+        FinishOffer(*offer);
+      }
+    }
+  });
+  if (state_ == State::kClosing) {
+    MaybeFinish();
+  } else if (!queue_.empty() || !reads_.empty() || !invalidations_.empty()) {
+    poller_->MarkDirty(this);
+  }
+}
+
+}  // namespace rdma

@@ -1,0 +1,71 @@
+#include "rdma_transport/connection_pool.h"
+
+#include <map>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "rdma_transport/client_poller.h"
+
+namespace rdma {
+namespace {
+
+// Held by the channels; the endpoint behind it may live a little longer, in
+// tasks that are still to run.
+struct Lease {
+  explicit Lease(std::shared_ptr<Endpoint> endpoint)
+      : endpoint(std::move(endpoint)) {}
+  ~Lease() { endpoint->Shutdown(); }
+
+  const std::shared_ptr<Endpoint> endpoint;
+};
+
+struct Registry {
+  absl::Mutex mutex;
+  std::map<std::string, std::weak_ptr<Lease>> leases ABSL_GUARDED_BY(mutex);
+};
+
+Registry& GetRegistry() {
+  static auto* const registry = new Registry;
+  return *registry;
+}
+
+// Every option that makes a difference to an endpoint.
+std::string KeyOf(const HostPort& address,
+                  const rpc::TransportOptions& options) {
+  return absl::StrCat(
+      address.host, "|", address.port, "|", options.device, "|",
+      options.max_receive_message_bytes, "|",
+      options.max_receive_attachment_bytes, "|", options.memory_budget_bytes,
+      "|", options.receive_budget_bytes, "|", options.eager_limit_bytes, "|",
+      absl::ToInt64Nanoseconds(options.spin), "|",
+      absl::FormatDuration(options.connect_timeout), "|",
+      absl::FormatDuration(options.initial_backoff), "|",
+      absl::FormatDuration(options.min_backoff), "|",
+      absl::FormatDuration(options.max_backoff), "|",
+      absl::FormatDuration(options.idle_timeout), "|",
+      options.allow_other_users);
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<Endpoint>> ConnectionPool::Get(
+    const HostPort& address, const rpc::TransportOptions& options) {
+  Registry& registry = GetRegistry();
+  absl::MutexLock lock(&registry.mutex);
+  std::weak_ptr<Lease>& slot = registry.leases[KeyOf(address, options)];
+  std::shared_ptr<Lease> lease = slot.lock();
+  if (lease == nullptr) {
+    absl::StatusOr<std::shared_ptr<ClientPoller>> poller =
+        ClientPoller::Get(options);
+    if (!poller.ok()) return poller.status();
+    (*poller)->poller->StartKeepers();
+    lease = std::make_shared<Lease>(
+        std::make_shared<Endpoint>(*std::move(poller), address, options));
+    slot = lease;
+  }
+  return std::shared_ptr<Endpoint>(lease, lease->endpoint.get());
+}
+
+}  // namespace rdma

@@ -1,0 +1,322 @@
+// Receiving frames. No byte of a peer is trusted.
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rdma_transport/connection.h"
+#include "rpc/logging.h"
+
+namespace rdma {
+namespace {
+
+constexpr uint32_t kMaxWindow = 256;
+constexpr size_t kMaxMethods = 1 << 16;
+constexpr int64_t kShrinkAfterNs = 1'000'000'000;
+
+absl::Span<const std::byte> BytesOf(const rpc::Buffer& buffer) {
+  return {buffer.data(), buffer.size()};
+}
+
+// The status that a reset carries. A peer may say anything but OK.
+absl::Status ResetStatus(const FrameView& view) {
+  auto code = static_cast<absl::StatusCode>(view.fields.detail);
+  if (view.fields.detail == 0 || view.fields.detail > 16) {
+    code = absl::StatusCode::kUnknown;
+  }
+  return absl::Status(
+      code, {reinterpret_cast<const char*>(view.header.data()),
+             view.header.size()});
+}
+
+}  // namespace
+
+void Connection::ProtocolError(std::string_view what) {
+  const absl::Status why = absl::InternalError(absl::StrCat(
+      "the peer ", peer_name_, " broke the protocol: ", std::string(what)));
+  rpc::Log(rpc::LogLevel::kWarning, std::string(why.message()));
+  Close(why);
+}
+
+void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
+  if (state_ != State::kUp) {
+    if (state_ == State::kClosing) return;
+    // A server that answers before we heard of the connection being up cannot
+    // be: it speaks first only when spoken to.
+    return ProtocolError("a frame before the connection was accepted");
+  }
+  if (poller_->receive_pool().IsTight()) {
+    buffer = rpc::Buffer::CopyOf(buffer.view());
+  }
+  uint32_t tag = 0;
+  uint32_t invalidated_rkey = 0;
+  absl::Span<const std::byte> payload = BytesOf(buffer);
+  if ((wc.wc_flags & IBV_WC_WITH_IMM) != 0) {
+    tag = ntohl(wc.imm_data);
+  } else {
+    if (payload.size() < kTagBytes) return ProtocolError("a frame cut short");
+    std::memcpy(&tag, payload.data(), sizeof(tag));
+    payload.remove_prefix(kTagBytes);
+    invalidated_rkey = wc.invalidated_rkey;
+  }
+  FrameView view;
+  if (const char* wrong = DecodeFrame(tag, payload, &view)) {
+    return ProtocolError(wrong);
+  }
+  ++frames_;
+  if (!receive_credits_.Consume()) return ProtocolError("more frames than granted");
+  if (!send_credits_.Add(view.fields.credits)) {
+    return ProtocolError("more credits than there can be");
+  }
+  if (view.has(kWantCredits)) GrowWindow();
+  if (send_credits_.held() > peer_initial_credits_ &&
+      !shrink_timer_.scheduled()) {
+    poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
+  }
+  if (!queue_.empty() || receive_credits_.ShouldGrantNow()) {
+    poller_->MarkDirty(this);
+  }
+
+  switch (view.fields.kind) {
+    case FrameKind::kOpen:
+      return OnOpen(view, std::move(buffer));
+    case FrameKind::kData:
+      return OnData(view, std::move(buffer), invalidated_rkey);
+    case FrameKind::kReset:
+      return OnReset(view);
+    case FrameKind::kDone:
+      return AnswerOffer({view.fields.slot, view.fields.call_sequence},
+                         invalidated_rkey, /*all=*/false);
+    case FrameKind::kCredit:
+      return OnCredit(view);
+    case FrameKind::kGoAway:
+      if (!is_client_) return ProtocolError("a client that goes away");
+      return owner_->OnGoAway(*this);
+  }
+}
+
+// ---- Server.
+
+const char* Connection::DefineMethod(const FrameView& view) {
+  const uint32_t number = view.fields.detail;
+  if (view.has(kMethodDefinition)) {
+    if (number >= kMaxMethods) return "a method number out of range";
+    if (number >= methods_.size()) methods_.resize(number + 1);
+    Method& method = methods_[number];
+    if (!method.path.empty()) {
+      return method.path == view.fields.method_path
+                 ? nullptr
+                 : "a method number given twice";
+    }
+    method.path = std::string(view.fields.method_path);
+    method.token = owner_->OnMethod(method.path);
+    return nullptr;
+  }
+  if (number >= methods_.size() || methods_[number].path.empty()) {
+    return "an undefined method number";
+  }
+  return nullptr;
+}
+
+Call* Connection::CreateServerCall(const FrameView& view) {
+  const Method& method = methods_[view.fields.detail];
+  Call* const call = poller_->calls().Create();
+  call->owner = owner_;
+  call->sequence = view.fields.call_sequence;
+  call->method = method.token;
+  call->path = method.path;
+  call->peer = peer_name_;
+  call->open_sent = true;
+  call->received_end = view.has(kEnd);
+  AttachCall(*call, view.fields.slot);
+  if (view.fields.timeout_us != 0) {
+    // A deadline beyond some centuries is none.
+    constexpr uint64_t kLongestUs = uint64_t{1} << 53;
+    const auto timeout = absl::Microseconds(static_cast<int64_t>(
+        std::min(view.fields.timeout_us, kLongestUs)));
+    call->deadline = absl::Now() + timeout;
+    constexpr absl::Duration kLongestTimer = absl::Hours(24 * 365);
+    poller_->Schedule(call, Poller::NowNs() + absl::ToInt64Nanoseconds(std::min(
+                                                  timeout, kLongestTimer)));
+  }
+  return call;
+}
+
+void Connection::OnOpen(const FrameView& view, rpc::Buffer buffer) {
+  if (is_client_) return ProtocolError("a server that opens a call");
+  if (const char* wrong = DefineMethod(view)) return ProtocolError(wrong);
+  if (view.fields.slot >= settings_.max_calls) {
+    return ProtocolError("a slot beyond the agreed number of calls");
+  }
+  if (view.fields.slot < slots_.size() && slots_[view.fields.slot] != nullptr) {
+    return ProtocolError("a slot that is in use");
+  }
+  Call* const call = CreateServerCall(view);
+  if (going_away_) {
+    ResetCall(*call, absl::UnavailableError("the server is shutting down"),
+              /*not_run=*/true);
+    if (view.has_offer()) RefuseOfferOf(view);
+    return;
+  }
+  if (view.has_offer()) return StartRead(view, *call, /*opens=*/true);
+  if (CheckEagerLimits(view, *call)) {
+    Deliver(*call, view, std::move(buffer), /*opens=*/true);
+  }
+}
+
+// ---- Either side.
+
+Call* Connection::FindCall(const FrameView& view) {
+  if (view.fields.slot >= slots_.size()) return nullptr;
+  Call* const call = slots_[view.fields.slot];
+  return call != nullptr && call->sequence == view.fields.call_sequence
+             ? call
+             : nullptr;
+}
+
+// An offer for a call that is over: nothing of it is read.
+void Connection::RefuseOfferOf(const FrameView& view) {
+  const absl::Span<const std::byte> first =
+      view.has(kMessageOffer) ? view.message : view.attachment;
+  SendControl(FrameKind::kDone, {view.fields.slot, view.fields.call_sequence}, 0,
+              {}, 0, peer_windows_ ? DecodeSegment(first.data()).rkey : 0);
+}
+
+void Connection::OnData(const FrameView& view, rpc::Buffer buffer,
+                        uint32_t invalidated_rkey) {
+  const bool ends_call = is_client_ && view.has(kEnd);
+  if (ends_call) {
+    // A response says done for its request, also where nobody waits for it.
+    AnswerOffer({view.fields.slot, view.fields.call_sequence},
+                invalidated_rkey, /*all=*/true);
+  }
+  Call* const call = FindCall(view);
+  if (call == nullptr || call->received_end) {
+    if (view.has_offer()) RefuseOfferOf(view);
+    return;
+  }
+  call->received_end = view.has(kEnd);
+  if (view.has_offer()) return StartRead(view, *call, /*opens=*/false);
+  if (!CheckEagerLimits(view, *call)) return;
+  if (ends_call) {
+    DetachCall(*call);
+    delivery_->CloseAfterLastFrame(*call);
+  }
+  Deliver(*call, view, std::move(buffer), /*opens=*/false);
+}
+
+bool Connection::CheckEagerLimits(const FrameView& view, Call& call) {
+  absl::Status status;
+  if (view.message.size() > settings_.max_receive_message_bytes) {
+    status = absl::ResourceExhaustedError(absl::StrCat(
+        "Received message larger than max (", view.message.size(), " vs. ",
+        settings_.max_receive_message_bytes, ")"));
+  } else if (view.attachment.size() > settings_.max_receive_attachment_bytes) {
+    status = absl::ResourceExhaustedError(absl::StrCat(
+        "Received attachment larger than max (", view.attachment.size(),
+        " vs. ", settings_.max_receive_attachment_bytes, ")"));
+  } else {
+    return true;
+  }
+  ResetCall(call, status, /*not_run=*/true);
+  return false;
+}
+
+// The frame's parts stay where they were received. The last action: a callback
+// may follow.
+void Connection::Deliver(Call& call, const FrameView& view, rpc::Buffer buffer,
+                         bool opens) {
+  rpc::IncomingFrame frame;
+  frame.header = view.header;
+  frame.has_message = view.has(kHasMessage);
+  frame.end = view.has(kEnd);
+  frame.status_code = view.fields.detail;
+  if (!view.attachment.empty()) {
+    frame.attachment = rpc::BufferChain(buffer.Slice(
+        static_cast<size_t>(view.attachment.data() - buffer.data()),
+        view.attachment.size()));
+  }
+  if (!view.message.empty()) {
+    const auto offset =
+        static_cast<size_t>(view.message.data() - buffer.data());
+    if (view.header.empty()) {
+      // The usual case moves the one reference on.
+      buffer.remove_suffix(buffer.size() - offset - view.message.size());
+      buffer.remove_prefix(offset);
+      frame.message = rpc::BufferChain(std::move(buffer));
+    } else {
+      frame.message =
+          rpc::BufferChain(buffer.Slice(offset, view.message.size()));
+    }
+  }
+  TransportCounters::Get().eager_messages_received.fetch_add(
+      1, std::memory_order_relaxed);
+  delivery_->DeliverOrHold(call, frame, opens);
+}
+
+void Connection::OnReset(const FrameView& view) {
+  Call* const call = FindCall(view);
+  if (call == nullptr) return;
+  if (call->owes_done) SendDone(*call);
+  AbandonReads(call->handle);
+  DetachCall(*call);
+  const bool not_run = view.has(kNotRun);
+  if (is_client_ && not_run) call->open_sent = false;
+  delivery_->Close(*call, {ResetStatus(view), !not_run});
+}
+
+void Connection::SendDone(Call& call) {
+  call.owes_done = false;
+  SendControl(FrameKind::kDone, {call.slot, call.sequence}, 0, {}, 0,
+              call.done_rkey);
+}
+
+// ---- Credits.
+
+void Connection::OnCredit(const FrameView& view) {
+  const uint32_t given_back = view.fields.detail;
+  if (given_back == 0) return;
+  if (!receive_credits_.TakeBack(given_back)) {
+    return ProtocolError("more credits given back than granted");
+  }
+  const uint32_t window =
+      std::max(receive_credits_.outstanding(), kInitialWindow);
+  if (window >= receive_credits_.window()) return;
+  receive_credits_.SetWindow(window);
+  poller_->receive_pool().Unreserve(reserved_receives_ - window);
+  reserved_receives_ = window;
+}
+
+// The peer was held up: twice the window, where there are receives for it.
+void Connection::GrowWindow() {
+  const uint32_t window = receive_credits_.window();
+  const uint32_t wanted = std::min(window * 2, kMaxWindow);
+  if (wanted <= window) return;
+  if (!poller_->receive_pool().Reserve(wanted - window).ok()) return;
+  reserved_receives_ += wanted - window;
+  receive_credits_.SetWindow(wanted);
+  poller_->MarkDirty(this);
+}
+
+// Looks whether a busy connection has become idle, and returns the credits that
+// it then does not need.
+void Connection::OnShrinkTimer() {
+  if (state_ != State::kUp) return;
+  if (frames_ == shrink_frames_ && queue_.empty()) {
+    const uint32_t given = send_credits_.GiveBack(peer_initial_credits_);
+    if (given == 0) return;
+    SendControl(FrameKind::kCredit, {}, given);
+    return;
+  }
+  shrink_frames_ = frames_;
+  poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
+}
+
+void Connection::SendGoAway() {
+  if (std::exchange(going_away_, true)) return;
+  SendControl(FrameKind::kGoAway, {}, 0);
+}
+
+}  // namespace rdma

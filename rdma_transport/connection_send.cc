@@ -1,0 +1,417 @@
+// Sending frames: when, and from which memory.
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rdma_transport/connection.h"
+#include "rdma_transport/verbs/verbs_error.h"
+#include "rpc/logging.h"
+
+namespace rdma {
+namespace {
+
+// Frames of up to this many bytes are copied into one buffer, which costs less
+// than the device's going through several.
+constexpr size_t kCopyBytes = 2048;
+// What a reset's text may take of a frame.
+constexpr size_t kMaxResetText = 512;
+
+absl::Span<const std::byte> AsBytes(std::string_view text) {
+  return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
+}
+
+std::byte* Append(std::byte* to, absl::Span<const std::byte> bytes) {
+  if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
+  return to + bytes.size();
+}
+
+std::byte* Append(std::byte* to, const rpc::BufferChain& chain) {
+  chain.CopyTo(to);
+  return to + chain.size();
+}
+
+}  // namespace
+
+void Connection::Submit(Outgoing& out) {
+  if (state_ != State::kUp) return;
+  if (queue_.empty() && send_credits_.CanSend()) {
+    const absl::StatusOr<PostResult> result = Post(out);
+    if (!result.ok()) return FailFrame(out, result.status());
+    if (*result == PostResult::kPosted) return;
+  } else if (!send_credits_.CanSend()) {
+    starved_ = true;
+  }
+  Queue(out);
+}
+
+void Connection::Queue(Outgoing& out) {
+  QueuedFrame& queued = queue_.emplace_back();
+  queued.header.assign(reinterpret_cast<const char*>(out.header.data()),
+                       out.header.size());
+  if (!out.small_message.empty()) {
+    out.message = rpc::BufferChain(rpc::Buffer::CopyOf(
+        {reinterpret_cast<const char*>(out.small_message.data()),
+         out.small_message.size()}));
+    out.small_message = {};
+  }
+  queued.out = std::move(out);
+  queued.out.header = AsBytes(queued.header);
+}
+
+void Connection::FlushQueue() {
+  while (!queue_.empty()) {
+    if (!send_credits_.CanSend()) {
+      starved_ = true;
+      return;
+    }
+    Outgoing& out = queue_.front().out;
+    const absl::StatusOr<PostResult> result = Post(out);
+    if (result.ok() && *result == PostResult::kBlocked) return;
+    QueuedFrame done = std::move(queue_.front());
+    queue_.pop_front();
+    if (!result.ok()) FailFrame(done.out, result.status());
+    if (state_ != State::kUp) return;
+  }
+}
+
+void Connection::Flush() {
+  if (state_ != State::kUp) return;
+  PostInvalidations();
+  FlushQueue();
+  if (state_ != State::kUp) return;
+  PumpReads();
+  SendCreditsIfDue();
+}
+
+// The frame's call cannot go on: what it had to say cannot be said.
+void Connection::FailFrame(const Outgoing& out, const absl::Status& why) {
+  if (Call* const call = poller_->calls().Find(out.call)) {
+    if (call->connection == this) {
+      ResetCall(*call, why);
+      return;
+    }
+  }
+  // A server's last frame: the call has ended here already, but not there.
+  if (out.fields.kind == FrameKind::kData) {
+    SendControl(FrameKind::kReset, {out.fields.slot, out.fields.call_sequence},
+                static_cast<uint32_t>(why.code()),
+                std::string(why.message()));
+  }
+}
+
+absl::StatusOr<Connection::PostResult> Connection::Post(Outgoing& out) {
+  FrameFields& fields = out.fields;
+  if (fields.kind == FrameKind::kOpen) {
+    const bool defined = fields.detail < defined_methods_.size() &&
+                         defined_methods_[fields.detail];
+    fields.flags = static_cast<uint8_t>(
+        defined ? fields.flags & ~kMethodDefinition
+                : fields.flags | kMethodDefinition);
+  }
+  if (starved_) fields.flags |= kWantCredits;
+  fields.header_bytes = static_cast<uint16_t>(out.header.size());
+  const uint64_t frame_bytes = out.prefix_bytes() + out.header.size() +
+                               out.message_bytes() + out.attachment.size();
+  if (frame_bytes <= frame_limit_) return PostEager(out, frame_bytes);
+  return PostOffer(out);
+}
+
+// ---- Eager frames.
+
+absl::StatusOr<Connection::PostResult> Connection::PostEager(
+    Outgoing& out, size_t frame_bytes) {
+  if (!send_queue_.HasRoom(1)) return PostResult::kBlocked;
+  out.fields.message_bytes = static_cast<uint32_t>(out.message_bytes());
+  const size_t front_bytes = out.prefix_bytes() + out.header.size();
+
+  if (frame_bytes <= inline_limit_) {
+    std::byte scratch[kMaxInlineBytes];
+    std::byte* at = WriteFront(out, scratch);
+    at = Append(at, out.small_message);
+    at = Append(at, out.message);
+    Append(at, out.attachment);
+    const ibv_sge sge = {reinterpret_cast<uint64_t>(scratch),
+                         static_cast<uint32_t>(frame_bytes), 0};
+    PostSend(out, &sge, 1, /*is_inline=*/true, {});
+    AfterPost(out);
+    return PostResult::kPosted;
+  }
+
+  ibv_sge sge;
+  SendEntry holds;
+  if (GatherInPlace(out, front_bytes, &sge, &holds)) {
+    PostSend(out, &sge, 1, /*is_inline=*/false, std::move(holds));
+    AfterPost(out);
+    return PostResult::kPosted;
+  }
+  std::vector<ibv_sge> sges;
+  if (frame_bytes > kCopyBytes &&
+      GatherBuffers(out, front_bytes, &sges, &holds)) {
+    PostSend(out, sges.data(), static_cast<int>(sges.size()),
+             /*is_inline=*/false, std::move(holds));
+    AfterPost(out);
+    return PostResult::kPosted;
+  }
+  absl::StatusOr<rpc::Buffer> buffer =
+      poller_->context().memory().Allocate(frame_bytes);
+  if (!buffer.ok()) return buffer.status();
+  std::byte* at = WriteFront(out, buffer->mutable_data());
+  at = Append(at, out.small_message);
+  at = Append(at, out.message);
+  Append(at, out.attachment);
+  sge = {reinterpret_cast<uint64_t>(buffer->data()),
+         static_cast<uint32_t>(frame_bytes),
+         RegisteredMemory::LkeyOf(*buffer)};
+  holds.buffers.push_back(*std::move(buffer));
+  PostSend(out, &sge, 1, /*is_inline=*/false, std::move(holds));
+  AfterPost(out);
+  return PostResult::kPosted;
+}
+
+// A message in a buffer of ours, with room in front for everything else: the
+// frame is complete where it lies.
+bool Connection::GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
+                               SendEntry* holds) {
+  if (!out.attachment.empty() || out.message.buffers().size() != 1) {
+    return false;
+  }
+  rpc::Buffer message = out.message.buffers().front();  // shares the block
+  if (!poller_->context().memory().Owns(message) ||
+      message.headroom() < front_bytes) {
+    return false;
+  }
+  out.message.clear();
+  if (!message.block()->unique()) {
+    out.message = rpc::BufferChain(std::move(message));
+    return false;
+  }
+  std::byte* const front = message.mutable_data() - front_bytes;
+  WriteFront(out, front);
+  *sge = {reinterpret_cast<uint64_t>(front),
+          static_cast<uint32_t>(front_bytes + message.size()),
+          RegisteredMemory::LkeyOf(message)};
+  holds->buffers.push_back(std::move(message));
+  return true;
+}
+
+// The device gathers the frame from a front of ours and the caller's buffers.
+bool Connection::GatherBuffers(Outgoing& out, size_t front_bytes,
+                               std::vector<ibv_sge>* sges, SendEntry* holds) {
+  RegisteredMemory& memory = poller_->context().memory();
+  const size_t parts = 1 + out.message.buffers().size() +
+                       out.attachment.buffers().size();
+  if (parts > qp_->depths().max_send_sge || !out.small_message.empty()) {
+    return false;
+  }
+  for (const rpc::BufferChain* chain : {&out.message, &out.attachment}) {
+    for (const rpc::Buffer& buffer : chain->buffers()) {
+      if (!memory.Owns(buffer)) return false;
+    }
+  }
+  absl::StatusOr<rpc::Buffer> front = memory.Allocate(front_bytes);
+  if (!front.ok()) return false;
+  WriteFront(out, front->mutable_data());
+  sges->push_back({reinterpret_cast<uint64_t>(front->data()),
+                   static_cast<uint32_t>(front_bytes),
+                   RegisteredMemory::LkeyOf(*front)});
+  holds->buffers.push_back(*std::move(front));
+  for (rpc::BufferChain* chain : {&out.message, &out.attachment}) {
+    for (const rpc::Buffer& buffer : chain->buffers()) {
+      sges->push_back({reinterpret_cast<uint64_t>(buffer.data()),
+                       static_cast<uint32_t>(buffer.size()),
+                       RegisteredMemory::LkeyOf(buffer)});
+      holds->buffers.push_back(buffer);
+    }
+    chain->clear();
+  }
+  return true;
+}
+
+// ---- Offers.
+
+absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
+  // Before anything is allocated or bound: room for every window and the frame.
+  if (!send_queue_.HasRoom(2 * kMaxSegments + 1)) return PostResult::kBlocked;
+  Offer offer;
+  size_t message_segments = 0;
+  if (absl::Status status = MakeOffer(out, &offer, &message_segments);
+      !status.ok()) {
+    return status;
+  }
+  const size_t segment_bytes = offer.segments.size() * kSegmentBytes;
+  out.fields.message_bytes = static_cast<uint32_t>(
+      message_segments > 0 ? message_segments : out.message_bytes());
+  const size_t frame_bytes = out.prefix_bytes() + out.header.size() +
+                             out.message_bytes() + out.attachment.size() +
+                             segment_bytes;
+
+  std::byte scratch[kMaxInlineBytes];
+  SendEntry holds;
+  std::byte* frame = scratch;
+  ibv_sge sge = {reinterpret_cast<uint64_t>(scratch),
+                 static_cast<uint32_t>(frame_bytes), 0};
+  const bool is_inline = frame_bytes <= inline_limit_;
+  if (!is_inline) {
+    absl::StatusOr<rpc::Buffer> buffer =
+        poller_->context().memory().Allocate(frame_bytes);
+    if (!buffer.ok()) return buffer.status();
+    frame = buffer->mutable_data();
+    sge.addr = reinterpret_cast<uint64_t>(frame);
+    sge.lkey = RegisteredMemory::LkeyOf(*buffer);
+    holds.buffers.push_back(*std::move(buffer));
+  }
+
+  // The windows are bound in the same post as the frame that names their keys.
+  std::vector<ibv_send_wr> binds(offer.windows.size());
+  for (size_t i = 0; i < binds.size(); ++i) {
+    Segment& segment = offer.segments[i];
+    ibv_send_wr& wr = binds[i];
+    wr = {};
+    bool signaled = false;
+    send_queue_.Push(&signaled, &wr.wr_id);
+    wr.opcode = IBV_WR_BIND_MW;
+    wr.send_flags = signaled ? IBV_SEND_SIGNALED : 0;
+    wr.bind_mw.mw = offer.windows[i]->get();
+    wr.bind_mw.rkey = offer.windows[i]->NextRkey();
+    wr.bind_mw.bind_info.mr =
+        RegisteredMemory::MrOf(offer.buffers[offer.segment_buffers[i]]);
+    wr.bind_mw.bind_info.addr = segment.address;
+    wr.bind_mw.bind_info.length = segment.length;
+    wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+    wr.next = i + 1 < binds.size() ? &binds[i + 1] : nullptr;
+    segment.rkey = wr.bind_mw.rkey;
+  }
+
+  std::byte* at = WriteFront(out, frame);
+  at = Append(at, out.small_message);
+  at = Append(at, out.message);
+  for (size_t i = 0; i < message_segments; ++i, at += kSegmentBytes) {
+    EncodeSegment(offer.segments[i], at);
+  }
+  at = Append(at, out.attachment);
+  for (size_t i = message_segments; i < offer.segments.size(); ++i) {
+    EncodeSegment(offer.segments[i], at);
+    at += kSegmentBytes;
+  }
+  offer.notify_sent = std::exchange(out.notify_sent, false);
+  offers_.Add(std::move(offer));
+  if (!binds.empty() && !PostWorkRequests(binds.data())) {
+    return PostResult::kPosted;  // and the connection is closed
+  }
+  PostSend(out, &sge, 1, is_inline, std::move(holds));
+  TransportCounters::Get().rendezvous_messages_sent.fetch_add(
+      1, std::memory_order_relaxed);
+  AfterPost(out);
+  return PostResult::kPosted;
+}
+
+// ---- The post itself.
+
+// The tag where there is no immediate, the prefix, the header. Grants credits.
+std::byte* Connection::WriteFront(Outgoing& out, std::byte* to) {
+  out.fields.credits = receive_credits_.Grant();
+  if (out.invalidate_rkey != 0) {
+    const uint32_t tag = EncodeTag(out.fields);
+    std::memcpy(to, &tag, sizeof(tag));
+    to += kTagBytes;
+  }
+  EncodePrefix(out.fields, to);
+  return Append(to + PrefixBytes(out.fields), out.header);
+}
+
+void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
+                          bool is_inline, SendEntry holds) {
+  ibv_send_wr wr;
+  // Buffers that are held go back soon.
+  bool signaled = !holds.buffers.empty();
+  SendEntry& entry = send_queue_.Push(&signaled, &wr.wr_id);
+  entry.buffers = std::move(holds.buffers);
+  wr.next = nullptr;
+  wr.sg_list = const_cast<ibv_sge*>(sges);
+  wr.num_sge = count;
+  wr.send_flags = (signaled ? IBV_SEND_SIGNALED : 0) |
+                  (is_inline ? IBV_SEND_INLINE : 0);
+  if (out.invalidate_rkey != 0) {
+    wr.opcode = IBV_WR_SEND_WITH_INV;
+    wr.invalidate_rkey = out.invalidate_rkey;
+  } else {
+    wr.opcode = IBV_WR_SEND_WITH_IMM;
+    wr.imm_data = htonl(EncodeTag(out.fields));
+  }
+  PostWorkRequests(&wr);
+}
+
+bool Connection::PostWorkRequests(ibv_send_wr* first) {
+  ibv_send_wr* bad = nullptr;
+  const int error = ibv_post_send(qp_->get(), first, &bad);
+  if (error == 0) return true;
+  // Slots are accounted for, so this is a broken QP and not a full queue. What
+  // was pushed for the refused requests never completes.
+  uint32_t refused = 0;
+  for (; bad != nullptr; bad = bad->next) ++refused;
+  send_queue_.Unpush(refused);
+  const absl::Status status = VerbsError("ibv_post_send", error);
+  rpc::Log(rpc::LogLevel::kError, status.ToString());
+  Close(absl::UnavailableError(status.message()));
+  return false;
+}
+
+void Connection::AfterPost(const Outgoing& out) {
+  ++frames_;
+  starved_ = false;
+  if (state_ != State::kUp) return;
+  const bool is_message = (out.fields.flags & kHasMessage) != 0;
+  const bool by_offer =
+      (out.fields.flags & (kMessageOffer | kAttachmentOffer)) != 0;
+  send_credits_.Spend();
+  if (out.fields.kind == FrameKind::kOpen) {
+    if (out.fields.detail >= defined_methods_.size()) {
+      defined_methods_.resize(out.fields.detail + 1);
+    }
+    defined_methods_[out.fields.detail] = true;
+    if (Call* const call = poller_->calls().Find(out.call)) {
+      call->open_sent = true;
+    }
+  }
+  if (is_message && !by_offer) {
+    TransportCounters::Get().eager_messages_sent.fetch_add(
+        1, std::memory_order_relaxed);
+  }
+  if (out.notify_sent) {
+    if (Call* const call = poller_->calls().Find(out.call)) {
+      if (call->connection == this) delivery_->Sent(*call);
+    }
+  }
+}
+
+// ---- Control frames.
+
+void Connection::SendControl(FrameKind kind, const OfferKey& key,
+                             uint32_t detail, std::string_view text,
+                             uint8_t flags, uint32_t invalidate_rkey) {
+  if (state_ != State::kUp) return;
+  Outgoing out;
+  out.fields.kind = kind;
+  out.fields.flags = flags;
+  out.fields.slot = key.slot;
+  out.fields.call_sequence = key.call_sequence;
+  out.fields.detail = detail;
+  out.header = AsBytes(text.substr(0, kMaxResetText));
+  out.invalidate_rkey = invalidate_rkey;
+  Submit(out);
+}
+
+void Connection::SendCreditsIfDue() {
+  if (!receive_credits_.ShouldGrantNow() || !send_credits_.CanSendCredits() ||
+      !send_queue_.HasRoom(1)) {
+    return;
+  }
+  Outgoing out;
+  out.fields.kind = FrameKind::kCredit;
+  (void)PostEager(out, out.prefix_bytes());
+}
+
+}  // namespace rdma

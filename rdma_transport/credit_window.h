@@ -1,0 +1,96 @@
+// Both halves of a connection's credit-based flow control
+// (docs/wire_format.md, "Credits").
+//
+// A frame is sent only into a receive buffer that the peer has granted, so that
+// an RNR is the exception. Conservation, for each direction:
+//
+//   held by the sender + in flight + received and not granted again = window
+//
+// Thread rule: the connection's poller only.
+#ifndef VERBENA_RDMA_TRANSPORT_CREDIT_WINDOW_H_
+#define VERBENA_RDMA_TRANSPORT_CREDIT_WINDOW_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace rdma {
+
+// The sender's half: what the peer granted.
+class SendCredits {
+ public:
+  // The last credit is kept for a frame that only grants credits: two sides that
+  // both ran out could otherwise never tell each other.
+  static constexpr uint32_t kReserved = 1;
+
+  void Reset(uint32_t initial) { held_ = initial; }
+
+  bool CanSend() const { return held_ > kReserved; }
+  bool CanSendCredits() const { return held_ > 0; }
+  // REQUIRES: CanSend(), or CanSendCredits() for a frame of credits only.
+  void Spend() { --held_; }
+  // False: the peer granted more than anybody can hold; it broke the protocol.
+  [[nodiscard]] bool Add(uint32_t granted) {
+    held_ += granted;
+    return held_ <= kMostCredits;
+  }
+  uint32_t held() const { return held_; }
+  // Gives back all but `keep`; returns how many.
+  uint32_t GiveBack(uint32_t keep) {
+    const uint32_t given = held_ > keep ? held_ - keep : 0;
+    held_ -= given;
+    return given;
+  }
+
+ private:
+  static constexpr uint32_t kMostCredits = 1 << 16;
+
+  uint32_t held_ = 0;
+};
+
+// The receiver's half: what this side granted, and may grant again.
+class ReceiveCredits {
+ public:
+  void Reset(uint32_t window) { window_ = outstanding_ = window; }
+
+  // A frame came. False: the peer sent without a credit.
+  [[nodiscard]] bool Consume() {
+    if (outstanding_ == 0) return false;
+    --outstanding_;
+    return true;
+  }
+  // How many could be granted now, and the granting of them. Bounded by the
+  // frame's 16-bit field.
+  uint16_t Owed() const {
+    return outstanding_ >= window_
+               ? 0
+               : static_cast<uint16_t>(
+                     std::min<uint32_t>(window_ - outstanding_, 0xffff));
+  }
+  uint16_t Grant() {
+    const uint16_t owed = Owed();
+    outstanding_ += owed;
+    return owed;
+  }
+  // Half the window is worth a frame of its own.
+  bool ShouldGrantNow() const { return Owed() * 2 >= window_; }
+
+  // The peer gave credits back. False: more than it can have.
+  [[nodiscard]] bool TakeBack(uint32_t count) {
+    if (count > outstanding_) return false;
+    outstanding_ -= count;
+    return true;
+  }
+
+  // A larger window is granted as it is; a smaller one takes hold as frames come.
+  void SetWindow(uint32_t window) { window_ = window; }
+  uint32_t window() const { return window_; }
+  uint32_t outstanding() const { return outstanding_; }
+
+ private:
+  uint32_t window_ = 0;
+  uint32_t outstanding_ = 0;
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_CREDIT_WINDOW_H_

@@ -1,0 +1,91 @@
+#include "rdma_transport/device_context.h"
+
+#include <unistd.h>
+
+#include <map>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "rdma_transport/software/software_provider.h"
+#include "rpc/logging.h"
+
+namespace rdma {
+namespace {
+
+uint64_t HalfOfMachineMemory() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page_bytes = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page_bytes <= 0) return uint64_t{1} << 30;
+  return static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) / 2;
+}
+
+// "auto" means the software device until there is a provider for hardware.
+absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
+    const DeviceContext::Options& options) {
+  DeviceOptions device_options;
+  device_options.single_threaded_queues = true;
+  device_options.allow_other_users = options.allow_other_users;
+  const std::unique_ptr<Provider> provider = MakeSoftwareProvider();
+  const bool any = options.device == "auto" || options.device == "soft";
+  const std::string name = any ? provider->ListDevices().front()
+                               : options.device;
+  absl::StatusOr<std::unique_ptr<Device>> device =
+      provider->Open(name, device_options);
+  if (device.ok()) {
+    rpc::Log(rpc::LogLevel::kInfo,
+             absl::StrCat("using device ", name, " for '", options.device, "'"));
+  }
+  return device;
+}
+
+struct Registry {
+  absl::Mutex mutex;
+  std::map<DeviceContext::Options, std::weak_ptr<DeviceContext>> contexts
+      ABSL_GUARDED_BY(mutex);
+};
+
+Registry& GetRegistry() {
+  static auto* const registry = new Registry;
+  return *registry;
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Get(
+    const Options& options) {
+  Registry& registry = GetRegistry();
+  absl::MutexLock lock(&registry.mutex);
+  std::weak_ptr<DeviceContext>& slot = registry.contexts[options];
+  if (std::shared_ptr<DeviceContext> context = slot.lock()) return context;
+  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options);
+  if (!device.ok()) return device.status();
+  absl::StatusOr<std::shared_ptr<DeviceContext>> context =
+      Create(*std::move(device), options.memory_budget_bytes);
+  if (context.ok()) slot = *context;
+  return context;
+}
+
+absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Create(
+    std::unique_ptr<Device> device, uint64_t memory_budget_bytes) {
+  std::shared_ptr<DeviceContext> context =
+      absl::WrapUnique(new DeviceContext);
+  context->device_ = std::move(device);
+  absl::StatusOr<std::unique_ptr<ProtectionDomain>> pd =
+      ProtectionDomain::Create(context->device_.get());
+  if (!pd.ok()) return pd.status();
+  context->pd_ = *std::move(pd);
+  if (memory_budget_bytes == 0) memory_budget_bytes = HalfOfMachineMemory();
+  context->memory_ = std::make_unique<RegisteredMemory>(
+      context->pd_.get(), memory_budget_bytes,
+      [weak = std::weak_ptr<DeviceContext>(context)] { return weak.lock(); });
+  return context;
+}
+
+bool DeviceContext::has_memory_windows() const {
+  return (device_->attributes().device_cap_flags &
+          (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
+}
+
+}  // namespace rdma

@@ -1,0 +1,386 @@
+#include "rdma_transport/endpoint.h"
+
+#include <algorithm>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "rpc/logging.h"
+
+namespace rdma {
+namespace {
+
+// gRPC's "Connection Backoff" document.
+constexpr double kBackoffMultiplier = 1.6;
+constexpr double kBackoffJitter = 0.2;
+
+Connection::Settings SettingsOf(const rpc::TransportOptions& options) {
+  Connection::Settings settings;
+  settings.max_receive_message_bytes = options.max_receive_message_bytes;
+  settings.max_receive_attachment_bytes = options.max_receive_attachment_bytes;
+  settings.eager_limit_bytes = options.eager_limit_bytes;
+  settings.connect_timeout = options.connect_timeout;
+  return settings;
+}
+
+std::string NameOf(const HostPort& address) {
+  const bool v6 = address.host.find(':') != std::string::npos;
+  return absl::StrCat("rdma://", v6 ? "[" : "", address.host, v6 ? "]" : "",
+                      ":", address.port);
+}
+
+}  // namespace
+
+Endpoint::Endpoint(std::shared_ptr<ClientPoller> poller, HostPort address,
+                   const rpc::TransportOptions& options)
+    : poller_(std::move(poller)),
+      address_(std::move(address)),
+      name_(NameOf(address_)),
+      options_(options),
+      backoff_(options.initial_backoff) {}
+
+Endpoint::~Endpoint() = default;
+
+uint32_t Endpoint::RegisterMethod(std::string_view path) {
+  absl::MutexLock lock(&methods_mutex_);
+  const auto [found, inserted] = method_numbers_.try_emplace(
+      std::string(path), static_cast<uint32_t>(method_paths_.size()));
+  if (inserted) {
+    method_paths_.emplace_back(path);
+    const std::string_view stored = method_paths_.back();
+    poller_->poller->Run([self = shared_from_this(), number = found->second,
+                          stored] {
+      if (self->paths_.size() <= number) self->paths_.resize(number + 1);
+      self->paths_[number] = stored;
+    });
+  }
+  return found->second;
+}
+
+// ---- Calls.
+
+rpc::CallHandle Endpoint::StartCall(const rpc::CallOptions& options,
+                                    rpc::OutgoingFrame frame,
+                                    rpc::CallSink* sink) {
+  Poller& poller = *poller_->poller;
+  rpc::CallHandle handle;
+  const bool started = poller.RunNow([&] {
+    Call* const call = poller.calls().Create();
+    handle = call->handle;
+    Start(*call, options, frame, sink);
+  });
+  if (started) return handle;
+  handle = CallTable::NewAlias();
+  poller.Run([self = shared_from_this(), options, sink, handle,
+              owned = std::make_unique<OwnedFrame>(std::move(frame))] {
+    Call* const call = self->poller_->poller->calls().Create(handle);
+    self->Start(*call, options, owned->get(), sink);
+  });
+  return handle;
+}
+
+void Endpoint::Start(Call& call, const rpc::CallOptions& options,
+                     rpc::OutgoingFrame& frame, rpc::CallSink* sink) {
+  call.owner = this;
+  call.sink = sink;
+  call.is_client = true;
+  call.quick_sink = options.sink_is_quick;
+  call.wait_for_ready = options.wait_for_ready;
+  call.method_index = options.method;
+  call.deadline = options.deadline;
+  if (shut_down_) {
+    poller_->delivery.Close(
+        call, {absl::CancelledError("the channel is shut down"), false});
+    return;
+  }
+  if (options.deadline != absl::InfiniteFuture()) {
+    const absl::Duration left = options.deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) {
+      poller_->delivery.Close(
+          call, {absl::DeadlineExceededError("Deadline Exceeded"), false});
+      return;
+    }
+    constexpr absl::Duration kLongestTimer = absl::Hours(24 * 365);
+    poller_->poller->Schedule(
+        &call, Poller::NowNs() +
+                   absl::ToInt64Nanoseconds(std::min(left, kLongestTimer)));
+  }
+  if (idle_timer_.scheduled()) poller_->poller->timers().Cancel(&idle_timer_);
+  if (connection_ != nullptr && connection_->up() && pending_.empty() &&
+      connection_->HasFreeSlot()) {
+    connection_->OpenCall(call, paths_[call.method_index], frame);
+    return;
+  }
+  const bool failing =
+      state_.load() == rpc::ConnectivityState::kTransientFailure;
+  if (failing && !call.wait_for_ready) {
+    poller_->delivery.Close(call, {last_failure_, false});
+    return;
+  }
+  pending_.push_back(
+      {&call, std::make_unique<OwnedFrame>(std::move(frame))});
+  if (connection_ == nullptr && !failing) StartConnecting();
+}
+
+void Endpoint::Send(rpc::CallHandle handle, rpc::OutgoingFrame frame) {
+  Poller& poller = *poller_->poller;
+  const auto send = [this, handle](rpc::OutgoingFrame& outgoing) {
+    Call* const call = poller_->poller->calls().Find(handle);
+    if (call != nullptr && call->connection != nullptr) {
+      call->connection->SendData(*call, outgoing);
+    }
+  };
+  if (poller.RunNow([&] { send(frame); })) return;
+  poller.Run([self = shared_from_this(), send,
+              owned = std::make_unique<OwnedFrame>(std::move(frame))] {
+    send(owned->get());
+  });
+}
+
+void Endpoint::Cancel(rpc::CallHandle handle, absl::Status reason) {
+  poller_->poller->Run([self = shared_from_this(), handle,
+                        reason = std::move(reason)] {
+    if (Call* const call = self->poller_->poller->calls().Find(handle)) {
+      self->CancelCall(*call, reason);
+    }
+  });
+}
+
+void Endpoint::OnCallDeadline(Call& call) {
+  CancelCall(call, absl::DeadlineExceededError("Deadline Exceeded"));
+}
+
+void Endpoint::CancelCall(Call& call, const absl::Status& reason) {
+  if (call.connection != nullptr) {
+    call.connection->ResetCall(call, reason);
+    return;
+  }
+  pending_.erase(std::remove_if(pending_.begin(), pending_.end(),
+                                [&call](const PendingCall& pending) {
+                                  return pending.call == &call;
+                                }),
+                 pending_.end());
+  poller_->delivery.Close(call, {reason, false});
+}
+
+void Endpoint::SendPending() {
+  while (!pending_.empty() && connection_ != nullptr && connection_->up() &&
+         connection_->HasFreeSlot()) {
+    PendingCall pending = std::move(pending_.front());
+    pending_.pop_front();
+    connection_->OpenCall(*pending.call, paths_[pending.call->method_index],
+                          pending.frame->get());
+  }
+}
+
+// Fails those that do not wait for a connection.
+void Endpoint::FailPending(const absl::Status& why) {
+  std::deque<PendingCall> waiting;
+  for (PendingCall& pending : std::exchange(pending_, {})) {
+    if (pending.call->wait_for_ready && !shut_down_) {
+      waiting.push_back(std::move(pending));
+    } else {
+      poller_->delivery.Close(*pending.call, {why, false});
+    }
+  }
+  pending_ = std::move(waiting);
+}
+
+// ---- Connecting.
+
+void Endpoint::StartConnecting() {
+  if (connection_ != nullptr || resolving_ || shut_down_) return;
+  SetState(rpc::ConnectivityState::kConnecting);
+  attempt_started_ = absl::Now();
+  next_candidate_ = 0;
+  const absl::StatusOr<SocketAddress> numeric =
+      SocketAddress::FromNumeric(address_.host, address_.port);
+  if (numeric.ok()) {
+    candidates_ = {*numeric};
+    ConnectNext();
+    return;
+  }
+  // A resolver may take long: it gets a thread of its own.
+  resolving_ = true;
+  std::thread([self = shared_from_this()] {
+    absl::StatusOr<std::vector<SocketAddress>> resolved =
+        ResolveAddress(self->address_);
+    self->poller_->poller->Run([self, resolved = std::move(resolved)] {
+      self->OnResolved(resolved);
+    });
+  }).detach();
+}
+
+void Endpoint::OnResolved(
+    absl::StatusOr<std::vector<SocketAddress>> addresses) {
+  resolving_ = false;
+  if (shut_down_) return;
+  if (!addresses.ok()) {
+    last_failure_ = absl::UnavailableError(absl::StrCat(
+        "cannot connect to ", name_, ": ",
+        std::string(addresses.status().message())));
+    ConnectingFailed();
+    return;
+  }
+  candidates_ = *std::move(addresses);
+  ConnectNext();
+}
+
+void Endpoint::ConnectNext() {
+  while (next_candidate_ < candidates_.size()) {
+    const absl::StatusOr<Connection*> connection = Connection::Connect(
+        poller_->poller.get(), &poller_->delivery, this,
+        candidates_[next_candidate_++], SettingsOf(options_));
+    if (connection.ok()) {
+      connection_ = *connection;
+      return;
+    }
+    last_failure_ = absl::UnavailableError(
+        absl::StrCat("cannot connect to ", name_, ": ",
+                     std::string(connection.status().message())));
+  }
+  ConnectingFailed();
+}
+
+void Endpoint::ConnectingFailed() {
+  rpc::Log(rpc::LogLevel::kInfo, std::string(last_failure_.message()));
+  SetState(rpc::ConnectivityState::kTransientFailure);
+  const absl::Time next_attempt = attempt_started_ + NextBackoff();
+  const absl::Duration wait =
+      std::max(next_attempt - absl::Now(), absl::Milliseconds(1));
+  poller_->poller->Schedule(
+      &retry_timer_, Poller::NowNs() + absl::ToInt64Nanoseconds(wait));
+  FailPending(last_failure_);
+}
+
+absl::Duration Endpoint::NextBackoff() {
+  const absl::Duration current = std::max(backoff_, options_.min_backoff);
+  backoff_ = std::min(backoff_ * kBackoffMultiplier, options_.max_backoff);
+  return current *
+         absl::Uniform(random_, 1 - kBackoffJitter, 1 + kBackoffJitter);
+}
+
+void Endpoint::OnBackoffOver() {
+  if (connection_ != nullptr || shut_down_) return;
+  if (pending_.empty()) {
+    SetState(rpc::ConnectivityState::kIdle);
+  } else {
+    StartConnecting();
+  }
+}
+
+void Endpoint::OnConnectionUp(Connection& connection) {
+  backoff_ = options_.initial_backoff;
+  SetState(rpc::ConnectivityState::kReady);
+  SendPending();
+  if (connection.live_calls() == 0) OnConnectionIdle(connection);
+}
+
+void Endpoint::OnConnectionDown(Connection& connection,
+                                const absl::Status& why, bool was_up) {
+  if (&connection != connection_) {
+    leaving_.erase(
+        std::remove(leaving_.begin(), leaving_.end(), &connection),
+        leaving_.end());
+    return;
+  }
+  connection_ = nullptr;
+  poller_->poller->timers().Cancel(&idle_timer_);
+  if (shut_down_) return;
+  if (was_up) {
+    SetState(rpc::ConnectivityState::kIdle);
+    if (!pending_.empty()) StartConnecting();
+    return;
+  }
+  last_failure_ = absl::UnavailableError(absl::StrCat(
+      "cannot connect to ", name_, ": ", std::string(why.message())));
+  ConnectNext();
+}
+
+// The server drains: running calls finish there, new ones go elsewhere.
+void Endpoint::OnGoAway(Connection& connection) {
+  if (&connection != connection_) return;
+  leaving_.push_back(std::exchange(connection_, nullptr));
+  SetState(rpc::ConnectivityState::kIdle);
+  if (connection.live_calls() == 0) OnConnectionIdle(connection);
+  if (!pending_.empty()) StartConnecting();
+}
+
+void Endpoint::OnConnectionIdle(Connection& connection) {
+  if (&connection != connection_) {
+    connection.Close(absl::UnavailableError("the server is shutting down"));
+    return;
+  }
+  // Slots are free again.
+  if (!pending_.empty()) {
+    SendPending();
+    return;
+  }
+  if (options_.idle_timeout == absl::InfiniteDuration()) return;
+  poller_->poller->Schedule(
+      &idle_timer_,
+      Poller::NowNs() + absl::ToInt64Nanoseconds(options_.idle_timeout));
+}
+
+void Endpoint::OnIdle() {
+  if (connection_ != nullptr && connection_->live_calls() == 0) {
+    connection_->Close(absl::UnavailableError("the connection was idle"));
+  }
+}
+
+void Endpoint::Shutdown() {
+  absl::Notification done;
+  poller_->poller->Run([this, &done] {
+    shut_down_ = true;
+    SetState(rpc::ConnectivityState::kShutdown);
+    poller_->poller->timers().Cancel(&retry_timer_);
+    poller_->poller->timers().Cancel(&idle_timer_);
+    const absl::Status why = absl::CancelledError("the channel is shut down");
+    FailPending(why);
+    for (Connection* const leaving : std::exchange(leaving_, {})) {
+      leaving->Close(why);
+    }
+    if (connection_ != nullptr) connection_->Close(why);
+    done.Notify();
+  });
+  done.WaitForNotification();
+}
+
+// ---- State.
+
+absl::StatusOr<rpc::Buffer> Endpoint::AllocateBuffer(size_t bytes) {
+  return poller_->poller->context().memory().Allocate(bytes);
+}
+
+void Endpoint::SetState(rpc::ConnectivityState state) {
+  absl::MutexLock lock(&state_mutex_);
+  state_.store(state);
+}
+
+rpc::ConnectivityState Endpoint::GetState(bool try_to_connect) {
+  const rpc::ConnectivityState state = state_.load();
+  if (try_to_connect && state == rpc::ConnectivityState::kIdle) {
+    poller_->poller->Run([self = shared_from_this()] {
+      if (self->state_.load() == rpc::ConnectivityState::kIdle) {
+        self->StartConnecting();
+      }
+    });
+  }
+  return state;
+}
+
+bool Endpoint::WaitForStateChange(rpc::ConnectivityState last_observed,
+                                  absl::Time deadline) {
+  absl::MutexLock lock(&state_mutex_);
+  const auto changed = [this, last_observed] {
+    return state_.load() != last_observed;
+  };
+  return state_mutex_.AwaitWithDeadline(absl::Condition(&changed), deadline);
+}
+
+std::string Endpoint::device() const {
+  return std::string(poller_->poller->context().device()->name());
+}
+
+}  // namespace rdma

@@ -1,0 +1,184 @@
+#include "rdma_transport/frame.h"
+
+#include <bit>
+#include <cstring>
+
+namespace rdma {
+namespace {
+
+static_assert(std::endian::native == std::endian::little,
+              "the wire is little-endian, and so are the machines with RDMA");
+static_assert(kFramePrefixBytes == 16 && kOpenExtraBytes == 8);
+
+template <typename T>
+void Store(std::byte* out, T value) {
+  std::memcpy(out, &value, sizeof(value));
+}
+
+template <typename T>
+T Load(const std::byte* in) {
+  T value;
+  std::memcpy(&value, in, sizeof(value));
+  return value;
+}
+
+// Bytes that follow the fixed part: where a view's parts are cut off.
+class Cursor {
+ public:
+  explicit Cursor(absl::Span<const std::byte> rest) : rest_(rest) {}
+
+  bool Take(size_t bytes, absl::Span<const std::byte>* out) {
+    if (bytes > rest_.size()) return false;
+    *out = rest_.first(bytes);
+    rest_.remove_prefix(bytes);
+    return true;
+  }
+  absl::Span<const std::byte> rest() const { return rest_; }
+
+ private:
+  absl::Span<const std::byte> rest_;
+};
+
+const char* TakePath(Cursor& cursor, FrameFields* fields) {
+  absl::Span<const std::byte> bytes;
+  if (!cursor.Take(2, &bytes)) return "a method definition without a length";
+  const size_t path_bytes = Load<uint16_t>(bytes.data());
+  if (path_bytes == 0 || path_bytes > kMaxPathBytes) {
+    return "a method path of a wrong length";
+  }
+  if (!cursor.Take(path_bytes, &bytes)) return "a method path cut short";
+  fields->method_path = {reinterpret_cast<const char*>(bytes.data()),
+                         bytes.size()};
+  return nullptr;
+}
+
+const char* CheckFlags(const FrameFields& fields) {
+  const bool is_call_frame =
+      fields.kind == FrameKind::kOpen || fields.kind == FrameKind::kData;
+  constexpr uint8_t kCallFlags =
+      kEnd | kHasMessage | kMessageOffer | kAttachmentOffer;
+  if (!is_call_frame && (fields.flags & kCallFlags) != 0) {
+    return "flags that do not go with the kind";
+  }
+  if ((fields.flags & kMethodDefinition) != 0 &&
+      fields.kind != FrameKind::kOpen) {
+    return "a method definition outside an open";
+  }
+  if ((fields.flags & kMessageOffer) != 0 &&
+      (fields.flags & kHasMessage) == 0) {
+    return "an offer of a message without a message";
+  }
+  return nullptr;
+}
+
+const char* CheckSegments(absl::Span<const std::byte> segments) {
+  if (segments.empty() || segments.size() % kSegmentBytes != 0 ||
+      segments.size() / kSegmentBytes > kMaxSegments) {
+    return "an offer with a wrong number of segments";
+  }
+  for (size_t at = 0; at < segments.size(); at += kSegmentBytes) {
+    const Segment segment = DecodeSegment(segments.data() + at);
+    if (segment.length == 0 ||
+        segment.address + segment.length < segment.address ||
+        segment.length > uint64_t{1} << 48) {
+      return "an offered segment of a wrong length";
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+uint32_t EncodeTag(const FrameFields& fields) {
+  return static_cast<uint32_t>(fields.kind) << 28 |
+         static_cast<uint32_t>(fields.flags) << 20 | fields.slot;
+}
+
+size_t PrefixBytes(const FrameFields& fields) {
+  size_t bytes = kFramePrefixBytes;
+  if (fields.kind == FrameKind::kOpen) bytes += kOpenExtraBytes;
+  if ((fields.flags & kMethodDefinition) != 0) {
+    bytes += 2 + fields.method_path.size();
+  }
+  return bytes;
+}
+
+void EncodePrefix(const FrameFields& fields, std::byte* out) {
+  Store(out, fields.call_sequence);
+  Store(out + kCreditsOffset, fields.credits);
+  Store(out + 6, fields.header_bytes);
+  Store(out + 8, fields.message_bytes);
+  Store(out + 12, fields.detail);
+  out += kFramePrefixBytes;
+  if (fields.kind == FrameKind::kOpen) {
+    Store(out, fields.timeout_us);
+    out += kOpenExtraBytes;
+  }
+  if ((fields.flags & kMethodDefinition) != 0) {
+    Store(out, static_cast<uint16_t>(fields.method_path.size()));
+    std::memcpy(out + 2, fields.method_path.data(), fields.method_path.size());
+  }
+}
+
+void PatchCredits(std::byte* prefix, uint16_t credits) {
+  Store(prefix + kCreditsOffset, credits);
+}
+
+void EncodeSegment(const Segment& segment, std::byte* out) {
+  Store(out, segment.address);
+  Store(out + 8, segment.length);
+  Store(out + 16, segment.rkey);
+  Store(out + 20, uint32_t{0});
+}
+
+Segment DecodeSegment(const std::byte* in) {
+  return {Load<uint64_t>(in), Load<uint64_t>(in + 8), Load<uint32_t>(in + 16)};
+}
+
+const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
+                        FrameView* view) {
+  FrameFields& fields = view->fields;
+  const uint32_t kind = tag >> 28;
+  if (kind == 0 || kind > kMaxFrameKind) return "an unknown kind of frame";
+  fields.kind = static_cast<FrameKind>(kind);
+  fields.flags = static_cast<uint8_t>(tag >> 20);
+  fields.slot = tag & kMaxSlot;
+
+  Cursor cursor(payload);
+  absl::Span<const std::byte> prefix;
+  if (!cursor.Take(kFramePrefixBytes, &prefix)) return "a frame cut short";
+  fields.call_sequence = Load<uint32_t>(prefix.data());
+  fields.credits = Load<uint16_t>(prefix.data() + kCreditsOffset);
+  fields.header_bytes = Load<uint16_t>(prefix.data() + 6);
+  fields.message_bytes = Load<uint32_t>(prefix.data() + 8);
+  fields.detail = Load<uint32_t>(prefix.data() + 12);
+  if (const char* wrong = CheckFlags(fields)) return wrong;
+
+  if (fields.kind == FrameKind::kOpen) {
+    absl::Span<const std::byte> extra;
+    if (!cursor.Take(kOpenExtraBytes, &extra)) return "an open cut short";
+    fields.timeout_us = Load<uint64_t>(extra.data());
+    if (view->has(kMethodDefinition)) {
+      if (const char* wrong = TakePath(cursor, &fields)) return wrong;
+    }
+  }
+  if (!cursor.Take(fields.header_bytes, &view->header)) {
+    return "a header cut short";
+  }
+  const uint64_t message_bytes =
+      view->has(kMessageOffer) ? uint64_t{fields.message_bytes} * kSegmentBytes
+                               : fields.message_bytes;
+  if (!cursor.Take(message_bytes, &view->message)) {
+    return "a message cut short";
+  }
+  view->attachment = cursor.rest();
+  if (view->has(kMessageOffer)) {
+    if (const char* wrong = CheckSegments(view->message)) return wrong;
+  }
+  if (view->has(kAttachmentOffer)) {
+    if (const char* wrong = CheckSegments(view->attachment)) return wrong;
+  }
+  return nullptr;
+}
+
+}  // namespace rdma

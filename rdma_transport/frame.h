@@ -1,0 +1,128 @@
+// The frames of docs/wire_format.md: one frame is one SEND, at most one receive
+// buffer. This file lays them out and takes them apart; it decides nothing.
+//
+// The immediate of the SEND (the "tag") says what the frame is and which call it
+// belongs to; a SEND with invalidate has no immediate, so there the tag is the
+// first four bytes of the payload instead:
+//
+//    31    28 27          20 19                         0
+//   +--------+--------------+----------------------------+
+//   |  kind  |    flags     |            slot            |
+//   +--------+--------------+----------------------------+
+//
+// Payload, little-endian:
+//
+//   offset size
+//        0    4  call_sequence   tells two calls in one slot apart
+//        4    2  credits         receive buffers granted to the peer
+//        6    2  header_bytes
+//        8    4  message_bytes   or, with kMessageOffer, the number of segments
+//       12    4  detail          kOpen: method number; kData with kEnd, kReset:
+//                                status code; kCredit: credits given back
+//       16    8  timeout_us      kOpen only; 0: no deadline
+//            2+n path length and path    with kMethodDefinition only
+//              n header
+//              n message, or 24 bytes a segment
+//              n attachment (the rest), or 24 bytes a segment
+//
+// Thread rule: pure functions and values.
+#ifndef VERBENA_RDMA_TRANSPORT_FRAME_H_
+#define VERBENA_RDMA_TRANSPORT_FRAME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "absl/types/span.h"
+
+namespace rdma {
+
+enum class FrameKind : uint8_t {
+  kOpen = 1,    // client: opens a call, with its first message
+  kData = 2,    // a further frame of a call, either way
+  kReset = 3,   // either way: the call is over; detail and header say why
+  kDone = 4,    // the receiver of an offer has all of it, or wants none of it
+  kCredit = 5,  // nothing but credits
+  kGoAway = 6,  // server: opens no more calls on this connection
+};
+inline constexpr uint8_t kMaxFrameKind = 6;
+
+enum FrameFlag : uint8_t {
+  kEnd = 1 << 0,               // the last frame of its direction
+  kHasMessage = 1 << 1,        // a message, perhaps empty
+  kMessageOffer = 1 << 2,      // the message is offered as segments
+  kAttachmentOffer = 1 << 3,   // the attachment is offered as segments
+  kMethodDefinition = 1 << 4,  // kOpen: gives the method's number its path
+  kWantCredits = 1 << 5,       // the sender was held up for credits
+  kNotRun = 1 << 6,            // kReset: no handler has seen the call
+};
+
+inline constexpr uint32_t kMaxSlot = (1u << 20) - 1;
+inline constexpr size_t kTagBytes = 4;
+inline constexpr size_t kFramePrefixBytes = 16;
+inline constexpr size_t kOpenExtraBytes = 8;
+inline constexpr size_t kCreditsOffset = 4;
+inline constexpr size_t kSegmentBytes = 24;
+// Of one offer; longer chains are gathered before they are offered.
+inline constexpr size_t kMaxSegments = 32;
+inline constexpr size_t kMaxPathBytes = 1024;
+
+// A piece of memory that the receiver may READ until it says done.
+//   offset 0: address (8), 8: length (8), 16: rkey (4), 20: zero (4)
+struct Segment {
+  uint64_t address = 0;
+  uint64_t length = 0;
+  uint32_t rkey = 0;
+
+  bool operator==(const Segment&) const = default;
+};
+
+// The fields of a frame in front of its header, message and attachment.
+struct FrameFields {
+  FrameKind kind = FrameKind::kCredit;
+  uint8_t flags = 0;
+  uint32_t slot = 0;
+  uint32_t call_sequence = 0;
+  uint16_t credits = 0;
+  uint16_t header_bytes = 0;
+  uint32_t message_bytes = 0;  // or the number of the message's segments
+  uint32_t detail = 0;
+  uint64_t timeout_us = 0;
+  std::string_view method_path;
+};
+
+uint32_t EncodeTag(const FrameFields& fields);
+
+// Bytes that EncodePrefix writes, without a tag.
+size_t PrefixBytes(const FrameFields& fields);
+// Writes the prefix (and path). REQUIRES: PrefixBytes(fields) bytes at `out`,
+// method_path within kMaxPathBytes.
+void EncodePrefix(const FrameFields& fields, std::byte* out);
+// Credits are known last: patches them into an encoded prefix.
+void PatchCredits(std::byte* prefix, uint16_t credits);
+
+void EncodeSegment(const Segment& segment, std::byte* out);
+// REQUIRES: kSegmentBytes at `in`.
+Segment DecodeSegment(const std::byte* in);
+
+// A frame taken apart; its views point into the received bytes.
+struct FrameView {
+  FrameFields fields;
+  absl::Span<const std::byte> header;
+  absl::Span<const std::byte> message;     // or segments
+  absl::Span<const std::byte> attachment;  // or segments
+
+  bool has(FrameFlag flag) const { return (fields.flags & flag) != 0; }
+  bool has_offer() const {
+    return (fields.flags & (kMessageOffer | kAttachmentOffer)) != 0;
+  }
+};
+
+// Takes apart what a peer sent; trusts none of it. Returns null, or what is
+// wrong with it.
+const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
+                        FrameView* view);
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_FRAME_H_

@@ -1,0 +1,523 @@
+#include "rdma_transport/poller.h"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/memory/memory.h"
+#include "rdma_transport/poller_monitor.h"
+#include "rdma_transport/verbs/verbs_error.h"
+#include "rpc/logging.h"
+
+namespace rdma {
+namespace {
+
+// How often a busy driver looks at what the CQ does not show: the clock every so
+// many turns, timers and the connection manager when the clock says so.
+constexpr uint32_t kTurnsPerClock = 64;
+constexpr int64_t kLookAroundNs = 50'000;
+// A driver that lost its turn waits this long for it before it parks: the thread
+// that took it may only have had something to send.
+constexpr int64_t kRegainNs = 20'000;
+constexpr int kMaxKeepers = 64;
+constexpr int64_t kDrainNs = 5'000'000'000;
+
+void CpuRelax() { __builtin_ia32_pause(); }
+
+absl::Status AddToEpoll(int epoll_fd, int fd) {
+  epoll_event event = {};
+  event.events = EPOLLIN;
+  event.data.fd = fd;
+  if (epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+    return VerbsError("epoll_ctl", errno);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+int64_t Poller::NowNs() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+Poller::Poller(std::shared_ptr<DeviceContext> context,
+               CallDeliverer* deliverer, const Options& options)
+    : context_(std::move(context)),
+      deliverer_(deliverer),
+      spin_ns_(absl::ToInt64Nanoseconds(options.spin)),
+      timers_(NowNs()) {}
+
+absl::StatusOr<std::unique_ptr<Poller>> Poller::Create(
+    std::shared_ptr<DeviceContext> context, CallDeliverer* deliverer,
+    const Options& options) {
+  std::unique_ptr<Poller> poller =
+      absl::WrapUnique(new Poller(std::move(context), deliverer, options));
+  if (absl::Status status = poller->Init(options); !status.ok()) return status;
+  return poller;
+}
+
+absl::Status Poller::Init(const Options& options) {
+  Device* const device = context_->device();
+  const ibv_device_attr& limits = device->attributes();
+
+  auto channel = CompletionChannel::Create(device);
+  if (!channel.ok()) return channel.status();
+  channel_ = *std::move(channel);
+
+  auto cq = CompletionQueue::Create(channel_.get(), device,
+                                    std::min(options.cq_depth, limits.max_cqe));
+  if (!cq.ok()) return cq.status();
+  cq_ = *std::move(cq);
+
+  const uint32_t srq_depth = std::min<uint32_t>(
+      options.srq_depth, static_cast<uint32_t>(limits.max_srq_wr));
+  auto srq = SharedReceiveQueue::Create(context_->pd(), srq_depth, 1);
+  if (!srq.ok()) return srq.status();
+  srq_ = *std::move(srq);
+
+  auto pool = ReceivePool::Create(
+      context_->pd(), srq_.get(), context_,
+      {options.receive_buffer_bytes, options.receive_budget_bytes, srq_depth});
+  if (!pool.ok()) return pool.status();
+  receive_pool_ = *pool;
+
+  auto cm = device->CreateConnectionManager();
+  if (!cm.ok()) return cm.status();
+  cm_ = *std::move(cm);
+
+  epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_fd_ < 0) return VerbsError("epoll_create1", errno);
+  wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_fd_ < 0) return VerbsError("eventfd", errno);
+  for (const int fd : {channel_->fd(), cm_->fd(), wake_fd_}) {
+    if (absl::Status status = AddToEpoll(epoll_fd_, fd); !status.ok()) {
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+Poller::~Poller() {
+  StopKeepers();
+  for (Task* task = tasks_.exchange(nullptr); task != nullptr;) {
+    delete std::exchange(task, task->next);
+  }
+  if (wake_fd_ >= 0) close(wake_fd_);
+  if (epoll_fd_ >= 0) close(epoll_fd_);
+  cm_.reset();
+  srq_.reset();
+  if (receive_pool_ != nullptr) receive_pool_->Close();
+}
+
+// ---- Work from any thread.
+
+void Poller::Run(absl::AnyInvocable<void()> task) {
+  if (RunNow(task)) return;
+  auto* const node = new Task{std::move(task)};
+  node->next = tasks_.load(std::memory_order_relaxed);
+  while (!tasks_.compare_exchange_weak(node->next, node,
+                                       std::memory_order_seq_cst)) {
+  }
+  // Either the driver sees the task when it releases, or we get in.
+  RunNow([] {});
+}
+
+bool Poller::RunTasks() {
+  if (tasks_.load(std::memory_order_relaxed) == nullptr) return false;
+  Task* newest = tasks_.exchange(nullptr, std::memory_order_acquire);
+  Task* oldest = nullptr;
+  while (newest != nullptr) {
+    Task* const next = newest->next;
+    newest->next = oldest;
+    oldest = std::exchange(newest, next);
+  }
+  // Tasks run no callbacks, so the turnstile stays ours.
+  while (oldest != nullptr) {
+    oldest->run();
+    delete std::exchange(oldest, oldest->next);
+  }
+  return true;
+}
+
+bool Poller::OpenForOthers() {
+  for (;;) {
+    RunTasks();
+    FlushDirty();
+    const bool work_left =
+        ready_head_ != nullptr || next_completion_ < completion_count_;
+    turnstile_.Release();
+    // A task that was left while we held the turnstile is ours to see to: its
+    // thread did not get in.
+    if (tasks_.load(std::memory_order_seq_cst) == nullptr ||
+        !turnstile_.TryEnter()) {
+      return work_left;
+    }
+  }
+}
+
+void Poller::Leave() {
+  const bool calls_run = calls_.live() > 0;
+  const bool work_left = OpenForOthers();
+  if (waiter_count_.load(std::memory_order_seq_cst) > 0) {
+    absl::MutexLock lock(&waiters_mutex_);
+    for (rpc::Event* waiter : waiters_) {
+      if (waiter->is_set()) continue;
+      waiter->Nudge();
+      return;
+    }
+  }
+  if (!work_left && !calls_run) return;  // the monitor's is soon enough
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+    // They wake with what comes from the peer; callbacks that are due already
+    // would wait for that.
+    if (work_left) WakeSleepers();
+  } else if (active_keepers_.load(std::memory_order_seq_cst) == 0) {
+    SendKeeper();
+  }
+}
+
+// ---- Driving.
+
+void Poller::Wait(rpc::Event& event) {
+  while (!event.is_set()) {
+    if (turnstile_.TryEnter()) {
+      DriveUntil([&event] { return event.is_set(); });
+      if (turnstile_.HeldByMe()) Leave();
+    } else {
+      WaitForTurn(event);
+    }
+  }
+}
+
+void Poller::WaitForTurn(rpc::Event& event) {
+  {
+    absl::MutexLock lock(&waiters_mutex_);
+    waiters_.push_back(&event);
+    waiter_count_.fetch_add(1, std::memory_order_seq_cst);
+  }
+  event.PrepareSleep();
+  if (turnstile_.IsOpen()) {
+    event.CancelSleep();
+  } else {
+    event.Sleep();
+  }
+  absl::MutexLock lock(&waiters_mutex_);
+  waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &event));
+  waiter_count_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+template <typename Done>
+void Poller::DriveUntil(Done done) {
+  int64_t idle_since_ns = 0;
+  uint32_t idle_turns = 0;
+  while (!done()) {
+    const bool busy = Turn();
+    if (!turnstile_.HeldByMe()) return;
+    if (busy) {
+      idle_turns = 0;
+      idle_since_ns = 0;
+      continue;
+    }
+    CpuRelax();
+    if (++idle_turns % kTurnsPerClock != 0) continue;
+    const int64_t now_ns = NowNs();
+    if (idle_since_ns == 0) idle_since_ns = now_ns;
+    if (now_ns - idle_since_ns >= spin_ns_) {
+      if (done()) return;
+      Sleep();
+      if (!turnstile_.HeldByMe()) return;
+      idle_since_ns = 0;
+    }
+  }
+}
+
+bool Poller::Turn() {
+  bool busy = PollCompletions();
+  if (!turnstile_.HeldByMe()) return true;
+  if (!busy && !graveyard_.empty()) graveyard_.clear();
+  busy |= RunTasks();
+  if (ready_head_ != nullptr) {
+    busy = true;
+    if (!RunReadyCalls()) return true;
+  }
+  FlushDirty();
+  receive_pool_->Replenish();
+  if (++turns_ % kTurnsPerClock == 0) busy |= LookAround();
+  // A thread may sleep on the poller's events while its own call was answered
+  // here.
+  if (std::exchange(ran_callbacks_, false) &&
+      sleepers_.load(std::memory_order_relaxed) > 0) {
+    WakeSleepers();
+  }
+  return busy;
+}
+
+bool Poller::PollCompletions() {
+  bool any = false;
+  if (next_completion_ == completion_count_) {
+    next_completion_ = completion_count_ = 0;
+    const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
+    if (count <= 0) return false;
+    completion_count_ = count;
+  }
+  // The rest of a batch is the poller's, not this thread's: a callback may end
+  // in another thread's driving on from here.
+  while (next_completion_ < completion_count_) {
+    any = true;
+    HandleCompletion(completions_[next_completion_++]);
+    if (!turnstile_.HeldByMe()) return true;
+  }
+  return any;
+}
+
+void Poller::HandleCompletion(const ibv_wc& wc) {
+  // Receives carry a buffer's address, which is even; sends an odd number.
+  const bool is_send = (wc.wr_id & 1) != 0;
+  if (wc.qp_num != last_qp_num_ || last_connection_ == nullptr) {
+    const auto found = connections_.find(wc.qp_num);
+    if (found == connections_.end()) {
+      // The QP is gone; what it received belongs to nobody.
+      if (!is_send) receive_pool_->Discard(wc.wr_id);
+      return;
+    }
+    last_qp_num_ = wc.qp_num;
+    last_connection_ = found->second;
+  }
+  if (is_send) {
+    last_connection_->OnSendCompletion(wc);
+  } else if (wc.status != IBV_WC_SUCCESS) {
+    receive_pool_->Discard(wc.wr_id);
+  } else {
+    last_connection_->OnReceive(wc,
+                                receive_pool_->Take(wc.wr_id, wc.byte_len));
+  }
+}
+
+bool Poller::RunReadyCalls() {
+  while (Call* const call = ready_head_) {
+    ready_head_ = call->next_ready;
+    if (ready_head_ == nullptr) ready_tail_ = nullptr;
+    call->next_ready = nullptr;
+    call->queued = false;
+    deliverer_->DeliverNext(*call);
+    if (!turnstile_.HeldByMe()) return false;
+  }
+  return true;
+}
+
+void Poller::MakeReady(Call* call) {
+  if (std::exchange(call->queued, true)) return;
+  call->next_ready = nullptr;
+  (ready_tail_ == nullptr ? ready_head_ : ready_tail_->next_ready) = call;
+  ready_tail_ = call;
+}
+
+void Poller::FlushDirty() {
+  // Flushing may mark further connections, or the same one again.
+  for (size_t i = 0; i < dirty_.size(); ++i) {
+    PolledConnection* const connection = dirty_[i];
+    if (connection == nullptr) continue;
+    connection->dirty_ = false;
+    connection->Flush();
+  }
+  dirty_.clear();
+}
+
+bool Poller::LookAround() {
+  const int64_t now_ns = NowNs();
+  if (now_ns - last_look_ns_ < kLookAroundNs) return false;
+  last_look_ns_ = now_ns;
+  timers_.Advance(now_ns);
+  bool any = false;
+  while (std::optional<CmEvent> event = cm_->GetEvent()) {
+    any = true;
+    CmId* const target =
+        event->listener != nullptr ? event->listener : event->id;
+    if (target == nullptr || target->context == nullptr) continue;
+    static_cast<CmEventHandler*>(target->context)->OnCmEvent(*event);
+  }
+  return any;
+}
+
+void Poller::AddConnection(uint32_t qp_num, PolledConnection* connection) {
+  connections_[qp_num] = connection;
+}
+
+void Poller::RemoveConnection(uint32_t qp_num) {
+  const auto found = connections_.find(qp_num);
+  if (found == connections_.end()) return;
+  std::replace(dirty_.begin(), dirty_.end(), found->second,
+               static_cast<PolledConnection*>(nullptr));
+  connections_.erase(found);
+  last_connection_ = nullptr;
+}
+
+// ---- Sleeping.
+
+void Poller::Schedule(Timer* timer, int64_t time_ns) {
+  timers_.Schedule(timer, time_ns);
+  if (sleepers_.load(std::memory_order_seq_cst) > 0 &&
+      time_ns < sleeping_until_ns_.load(std::memory_order_relaxed)) {
+    WakeSleepers();
+  }
+}
+
+void Poller::WakeSleepers() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written =
+      write(wake_fd_, &one, sizeof(one));  // full: they are woken already
+}
+
+int Poller::SleepTimeoutMs() {
+  const int64_t next_ns = timers_.NextAdvanceNs();
+  // Where several threads sleep, the last one to wake is what counts: it may be
+  // the only one left when a timer is due.
+  const bool alone = sleepers_.load(std::memory_order_relaxed) == 0;
+  sleeping_until_ns_.store(
+      alone ? next_ns
+            : std::max(next_ns,
+                       sleeping_until_ns_.load(std::memory_order_relaxed)),
+      std::memory_order_relaxed);
+  if (next_ns == TimerWheel::kNever) return -1;
+  const int64_t left_ns = std::max<int64_t>(next_ns - NowNs(), 0);
+  return static_cast<int>(std::min<int64_t>(left_ns / 1'000'000 + 1, 60'000));
+}
+
+void Poller::Sleep() {
+  channel_->DrainEvents();
+  uint64_t wakes;
+  if (!stopping_.load(std::memory_order_relaxed)) {
+    [[maybe_unused]] const ssize_t drained =
+        read(wake_fd_, &wakes, sizeof(wakes));
+  }
+  if (ibv_req_notify_cq(cq_->get(), 0) != 0) return;
+  // What completed before the arming raises no event: ibv_req_notify_cq(3).
+  last_look_ns_ = 0;
+  turns_ = kTurnsPerClock - 1;
+  if (Turn() || !turnstile_.HeldByMe()) return;
+
+  const int timeout_ms = SleepTimeoutMs();
+  sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  const bool work_left = OpenForOthers();
+  if (!work_left && !stopping_.load(std::memory_order_seq_cst)) {
+    epoll_event events[4];
+    epoll_wait(epoll_fd_, events, 4, timeout_ms);
+  }
+  sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+  PollerMonitor::Get().Activate();
+  if (!turnstile_.TryEnter()) return;
+  last_look_ns_ = 0;
+  turns_ = kTurnsPerClock - 1;
+}
+
+// ---- Keepers.
+
+void Poller::StartKeepers() {
+  if (keepers_started_.exchange(true)) return;
+  PollerMonitor::Get().Add(this);
+  SendKeeper();
+}
+
+void Poller::StopKeepers() {
+  if (!keepers_started_.load()) return;
+  PollerMonitor::Get().Remove(this);
+  std::vector<std::thread> keepers;
+  {
+    absl::MutexLock lock(&keepers_mutex_);
+    stopping_.store(true, std::memory_order_seq_cst);
+    keepers.swap(keepers_);
+  }
+  // Nobody reads the wake-up any more: it wakes whoever goes to sleep, too.
+  WakeSleepers();
+  for (std::thread& keeper : keepers) keeper.join();
+  keepers_started_.store(false);
+}
+
+bool Poller::IsKeeperThread() const {
+  absl::MutexLock lock(&keepers_mutex_);
+  return std::any_of(keepers_.begin(), keepers_.end(),
+                     [](const std::thread& keeper) {
+                       return keeper.get_id() == std::this_thread::get_id();
+                     });
+}
+
+void Poller::Drain() {
+  StopKeepers();
+  // A device that does not flush would keep us here.
+  const int64_t give_up_ns = NowNs() + kDrainNs;
+  while (!turnstile_.TryEnter()) {
+    if (NowNs() > give_up_ns) return;
+    std::this_thread::yield();
+  }
+  DriveUntil([this, give_up_ns] {
+    return (connections_.empty() && graveyard_.empty() &&
+            ready_head_ == nullptr &&
+            tasks_.load(std::memory_order_relaxed) == nullptr) ||
+           NowNs() > give_up_ns;
+  });
+  if (!connections_.empty()) {
+    rpc::Log(rpc::LogLevel::kError,
+             "a poller ends with connections that do not flush");
+  }
+  if (turnstile_.HeldByMe()) turnstile_.Release();
+}
+
+void Poller::KeeperMain() {
+  while (!stopping_.load(std::memory_order_seq_cst)) {
+    const int64_t give_up_ns = NowNs() + kRegainNs;
+    bool entered;
+    while (!(entered = turnstile_.TryEnter()) && NowNs() < give_up_ns) {
+      CpuRelax();
+    }
+    if (!entered) {
+      ParkKeeper();
+      continue;
+    }
+    DriveUntil([this] { return stopping_.load(std::memory_order_relaxed); });
+    if (turnstile_.HeldByMe()) Leave();
+  }
+}
+
+void Poller::ParkKeeper() {
+  absl::MutexLock lock(&keepers_mutex_);
+  ++parked_keepers_;
+  active_keepers_.fetch_sub(1, std::memory_order_seq_cst);
+  const auto called = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(keepers_mutex_) {
+    return called_keepers_ > 0 || stopping_.load();
+  };
+  keepers_mutex_.Await(absl::Condition(&called));
+  active_keepers_.fetch_add(1, std::memory_order_seq_cst);
+  --parked_keepers_;
+  if (called_keepers_ > 0) --called_keepers_;
+}
+
+void Poller::SendKeeper() {
+  absl::MutexLock lock(&keepers_mutex_);
+  if (stopping_.load() || !keepers_started_.load()) return;
+  if (called_keepers_ > 0) return;
+  if (parked_keepers_ > 0) {
+    ++called_keepers_;
+  } else if (keepers_.size() < kMaxKeepers) {
+    active_keepers_.fetch_add(1, std::memory_order_seq_cst);
+    keepers_.emplace_back([this] { KeeperMain(); });
+  }
+}
+
+bool Poller::IsQuiet() const {
+  return sleepers_.load(std::memory_order_seq_cst) > 0 &&
+         !Turnstile::IsHeld(turnstile_.Observe());
+}
+
+bool Poller::IsNeglected(uint64_t last_observed) const {
+  return !Turnstile::IsHeld(last_observed) &&
+         turnstile_.Observe() == last_observed &&
+         sleepers_.load(std::memory_order_seq_cst) == 0;
+}
+
+}  // namespace rdma

@@ -1,0 +1,285 @@
+// A poller: one CQ, one SRQ, the connections and calls that use them, timers, and
+// whoever drives it all.
+//
+// A poller has no thread that works on it as such. Whoever holds its turnstile
+// drives it: a thread that blocks in a call (Wait), a thread that has something to
+// send and finds nobody driving (Run), else one of the poller's keepers, threads
+// that sleep while nothing happens. All state of the poller and its connections
+// belongs to the driver, so that its hot path takes no lock.
+//
+// The driver releases the turnstile around every callback that may block. Where
+// one does, another thread (a waiting caller, or a keeper woken by the monitor)
+// enters and drives on; the first one finds itself replaced when it returns.
+//
+// After a short spin without work the driver arms the CQ and sleeps on its
+// completion channel. See docs/threading.md.
+#ifndef VERBENA_RDMA_TRANSPORT_POLLER_H_
+#define VERBENA_RDMA_TRANSPORT_POLLER_H_
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/functional/any_invocable.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "rdma_transport/call.h"
+#include "rdma_transport/device_context.h"
+#include "rdma_transport/provider/provider.h"
+#include "rdma_transport/receive_pool.h"
+#include "rdma_transport/timer_wheel.h"
+#include "rdma_transport/turnstile.h"
+#include "rdma_transport/verbs/queues.h"
+#include "rpc/transport.h"
+
+namespace rdma {
+
+// What a poller knows of a connection. Called by the driver only.
+class PolledConnection {
+ public:
+  // A frame came. The last thing a function on the way does may be to run a
+  // callback; see Poller::RunCallback.
+  virtual void OnReceive(const ibv_wc& wc, rpc::Buffer buffer) = 0;
+  // A send, READ, bind or invalidation completed.
+  virtual void OnSendCompletion(const ibv_wc& wc) = 0;
+  // At the end of a turn, where MarkDirty asked for it.
+  virtual void Flush() = 0;
+
+  virtual ~PolledConnection() = default;
+
+ private:
+  friend class Poller;
+  bool dirty_ = false;
+};
+
+// Who connection manager events go to: CmId::context points to one.
+class CmEventHandler {
+ public:
+  virtual void OnCmEvent(CmEvent& event) = 0;
+
+ protected:
+  ~CmEventHandler() = default;
+};
+
+// Delivers a call's next event; what the poller's ready list is for.
+class CallDeliverer {
+ public:
+  // Delivers what is due to `call`, which is not busy, one callback at most. The
+  // last thing it does may be Poller::RunCallback.
+  virtual void DeliverNext(Call& call) = 0;
+
+ protected:
+  ~CallDeliverer() = default;
+};
+
+class Poller {
+ public:
+  struct Options {
+    uint32_t receive_buffer_bytes = 10240;
+    uint64_t receive_budget_bytes = uint64_t{64} << 20;
+    uint32_t srq_depth = 16384;
+    int cq_depth = 32768;
+    absl::Duration spin = absl::Microseconds(50);
+  };
+
+  // Errors: what the device lacks.
+  static absl::StatusOr<std::unique_ptr<Poller>> Create(
+      std::shared_ptr<DeviceContext> context, CallDeliverer* deliverer,
+      const Options& options);
+  // REQUIRES: no connections and no calls are left, and no thread is inside.
+  ~Poller();
+
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  // ---- Any thread.
+
+  // Runs `task` as the driver: before this returns where no other thread
+  // drives, else soon, on that thread. Tasks of one thread run in order.
+  void Run(absl::AnyInvocable<void()> task);
+
+  // Runs `function` now as the driver, or returns false.
+  template <typename Function>
+  bool RunNow(Function&& function) {
+    if (turnstile_.HeldByMe()) {
+      function();
+      return true;
+    }
+    if (!turnstile_.TryEnter()) return false;
+    // Tasks that were left before come first.
+    RunTasks();
+    function();
+    FlushDirty();
+    Leave();
+    return true;
+  }
+
+  // Blocks until `event` is set, driving where nobody else does.
+  void Wait(rpc::Event& event);
+
+  // Starts the first keeper, so that the poller is driven while no thread waits.
+  void StartKeepers();
+  // Ends the keepers. REQUIRES: not called by one.
+  void StopKeepers();
+  bool IsKeeperThread() const;
+
+  // Drives until closed connections are gone and every callback was made, then
+  // ends the keepers. What precedes destroying it.
+  void Drain();
+
+  // ---- The driver only.
+
+  bool IsDriver() const { return turnstile_.HeldByMe(); }
+
+  void AddConnection(uint32_t qp_num, PolledConnection* connection);
+  void RemoveConnection(uint32_t qp_num);
+  // Deletes a removed connection once nothing of it is left in the CQ.
+  void Bury(std::unique_ptr<PolledConnection> connection) {
+    graveyard_.push_back(std::move(connection));
+  }
+  // Its Flush is called before this turn ends.
+  void MarkDirty(PolledConnection* connection) {
+    if (std::exchange(connection->dirty_, true)) return;
+    dirty_.push_back(connection);
+  }
+
+  // Has the deliverer called for `call` soon, at the top of a turn.
+  void MakeReady(Call* call);
+
+  // Runs a callback of a user. Unless it is `quick`, other threads may take the
+  // poller over meanwhile; false means that one did: the caller must return
+  // without touching anything of the poller.
+  template <typename Function>
+  [[nodiscard]] bool RunCallback(bool quick, Function&& callback) {
+    ran_callbacks_ = true;
+    if (quick) {
+      callback();
+      return true;
+    }
+    OpenForOthers();
+    callback();
+    return turnstile_.TryEnter();
+  }
+
+  CallTable& calls() { return calls_; }
+  TimerWheel& timers() { return timers_; }
+  ReceivePool& receive_pool() { return *receive_pool_; }
+  ConnectionManager& connection_manager() { return *cm_; }
+  CompletionQueue* cq() { return cq_.get(); }
+  SharedReceiveQueue* srq() { return srq_.get(); }
+  DeviceContext& context() { return *context_; }
+  std::shared_ptr<DeviceContext> shared_context() { return context_; }
+  // Monotonic, read afresh.
+  static int64_t NowNs();
+
+  // Arms a timer, and sees to it that a sleeping thread wakes in time for it.
+  void Schedule(Timer* timer, int64_t time_ns);
+
+ private:
+  friend class PollerMonitor;
+
+  struct Task {
+    absl::AnyInvocable<void()> run;
+    Task* next = nullptr;
+  };
+
+  Poller(std::shared_ptr<DeviceContext> context, CallDeliverer* deliverer,
+         const Options& options);
+  absl::Status Init(const Options& options);
+
+  // One round: completions, tasks, ready calls, flushes, now and then timers and
+  // connection events. True if anything happened. The turnstile may be lost.
+  bool Turn();
+  bool PollCompletions();
+  void HandleCompletion(const ibv_wc& wc);
+  bool RunReadyCalls();
+  bool RunTasks();
+  void FlushDirty();
+  bool LookAround();
+  // Drives until `done` or until another thread took over.
+  template <typename Done>
+  void DriveUntil(Done done);
+  // Sleeps until something happens.
+  void Sleep();
+  int SleepTimeoutMs();
+
+  // Lets others in, with no task left undone. True: callbacks are due, which
+  // the next driver makes.
+  bool OpenForOthers();
+  void Leave();
+  void WaitForTurn(rpc::Event& event);
+  void WakeSleepers();
+
+  void KeeperMain();
+  void ParkKeeper();
+  // For the monitor: whether nobody looks after the poller, and the remedy.
+  bool IsQuiet() const;
+  bool IsNeglected(uint64_t last_observed) const;
+  void SendKeeper();
+
+  const std::shared_ptr<DeviceContext> context_;
+  CallDeliverer* const deliverer_;
+  const int64_t spin_ns_;
+
+  // In the order of creation.
+  std::unique_ptr<CompletionChannel> channel_;
+  std::unique_ptr<CompletionQueue> cq_;
+  std::unique_ptr<SharedReceiveQueue> srq_;
+  ReceivePool* receive_pool_ = nullptr;  // closed, not deleted
+  std::unique_ptr<ConnectionManager> cm_;
+  int epoll_fd_ = -1;
+  int wake_fd_ = -1;
+
+  Turnstile turnstile_;
+
+  // The driver's.
+  static constexpr int kCompletionBatch = 32;
+  ibv_wc completions_[kCompletionBatch];
+  int next_completion_ = 0;
+  int completion_count_ = 0;
+  uint32_t turns_ = 0;
+  bool ran_callbacks_ = false;
+  int64_t last_look_ns_ = 0;
+  TimerWheel timers_;
+  CallTable calls_;
+  absl::flat_hash_map<uint32_t, PolledConnection*> connections_;
+  uint32_t last_qp_num_ = 0;
+  PolledConnection* last_connection_ = nullptr;
+  std::vector<PolledConnection*> dirty_;
+  std::vector<std::unique_ptr<PolledConnection>> graveyard_;
+  Call* ready_head_ = nullptr;
+  Call* ready_tail_ = nullptr;
+
+  // Left by threads that found another one driving; newest first.
+  std::atomic<Task*> tasks_{nullptr};
+  // Threads in epoll_wait on behalf of this poller, and when they will wake.
+  std::atomic<int> sleepers_{0};
+  std::atomic<int64_t> sleeping_until_ns_{0};
+
+  // Threads in Wait that do not drive.
+  std::atomic<int> waiter_count_{0};
+  absl::Mutex waiters_mutex_;
+  std::vector<rpc::Event*> waiters_ ABSL_GUARDED_BY(waiters_mutex_);
+
+  // Keepers.
+  mutable absl::Mutex keepers_mutex_;
+  std::vector<std::thread> keepers_ ABSL_GUARDED_BY(keepers_mutex_);
+  int parked_keepers_ ABSL_GUARDED_BY(keepers_mutex_) = 0;
+  int called_keepers_ ABSL_GUARDED_BY(keepers_mutex_) = 0;
+  std::atomic<int> active_keepers_{0};  // not parked
+  std::atomic<bool> keepers_started_{false};
+  std::atomic<bool> stopping_{false};
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_POLLER_H_

@@ -1,0 +1,177 @@
+#include "rdma_transport/receive_pool.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "rdma_transport/verbs/verbs_error.h"
+#include "rpc/logging.h"
+
+namespace rdma {
+
+class ReceivePool::Block final : public rpc::BufferBlock {
+ public:
+  Block(ReceivePool* pool, uint32_t lkey, std::byte* data, size_t bytes)
+      : BufferBlock(data, bytes, nullptr), pool(pool), lkey(lkey) {}
+
+  void MakeReady() { ResetRefs(); }
+
+  ReceivePool* const pool;
+  const uint32_t lkey;
+  Block* next = nullptr;
+
+ private:
+  void Recycle() override { pool->Return(this); }
+};
+
+absl::StatusOr<ReceivePool*> ReceivePool::Create(
+    ProtectionDomain* pd, SharedReceiveQueue* srq,
+    std::shared_ptr<void> keep_alive, const Options& options) {
+  auto* const pool =
+      new ReceivePool(pd, srq, std::move(keep_alive), options);
+  if (absl::Status status = pool->Reserve(0); !status.ok()) {
+    delete pool;
+    return status;
+  }
+  return pool;
+}
+
+ReceivePool::ReceivePool(ProtectionDomain* pd, SharedReceiveQueue* srq,
+                         std::shared_ptr<void> keep_alive,
+                         const Options& options)
+    : pd_(pd),
+      srq_(srq),
+      keep_alive_(std::move(keep_alive)),
+      options_(options) {}
+
+ReceivePool::~ReceivePool() = default;
+
+void ReceivePool::Close() { Drop(); }
+
+void ReceivePool::Drop() {
+  if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+  // The regions go before the PD that keep_alive_ holds: members are destroyed
+  // in reverse order, and regions_ comes after it.
+  delete this;
+}
+
+absl::Status ReceivePool::Reserve(uint32_t count) {
+  const uint32_t wanted = reserved_ + count + kMargin;
+  if (wanted > options_.srq_depth) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("the shared receive queue's ", options_.srq_depth,
+                     " entries are all promised to connections"));
+  }
+  if (absl::Status status = PostUpTo(wanted); !status.ok()) return status;
+  reserved_ += count;
+  return absl::OkStatus();
+}
+
+rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {
+  Block* const block = reinterpret_cast<Block*>(wr_id);
+  --posted_;
+  block->MakeReady();
+  holders_.fetch_add(1, std::memory_order_relaxed);
+  return rpc::Buffer(block, block->data(), bytes);
+}
+
+void ReceivePool::Discard(uint64_t wr_id) {
+  --posted_;
+  PushFree(reinterpret_cast<Block*>(wr_id));
+}
+
+void ReceivePool::ReplenishSlow() {
+  const absl::Status status = PostUpTo(reserved_ + kMargin);
+  if (!status.ok()) {
+    // Frames are copied meanwhile (IsTight); buffers will come back.
+    static auto* const limiter = new rpc::LogLimiter(absl::Seconds(10));
+    if (limiter->Allow()) {
+      rpc::Log(rpc::LogLevel::kWarning,
+               absl::StrCat("receive buffers run short: ",
+                            status.ToString()));
+    }
+  }
+}
+
+absl::Status ReceivePool::PostUpTo(uint32_t target) {
+  CollectReturned();
+  while (posted_ < target) {
+    if (free_ == nullptr) {
+      if (absl::Status status = AddSlab(); !status.ok()) return status;
+    }
+    ibv_recv_wr wrs[kBatch];
+    ibv_sge sges[kBatch];
+    const uint32_t batch =
+        std::min({kBatch, target - posted_, free_count_});
+    for (uint32_t i = 0; i < batch; ++i) {
+      Block* const block = free_;
+      free_ = block->next;
+      sges[i] = {reinterpret_cast<uint64_t>(block->data()),
+                 options_.buffer_bytes, block->lkey};
+      wrs[i] = {reinterpret_cast<uint64_t>(block),
+                i + 1 < batch ? &wrs[i + 1] : nullptr, &sges[i], 1};
+    }
+    free_count_ -= batch;
+    ibv_recv_wr* bad = nullptr;
+    const int error = ibv_post_srq_recv(srq_->get(), wrs, &bad);
+    uint32_t done = batch;
+    if (error != 0) {
+      done = static_cast<uint32_t>(bad - wrs);
+      for (uint32_t i = done; i < batch; ++i) {
+        PushFree(reinterpret_cast<Block*>(wrs[i].wr_id));
+      }
+    }
+    posted_ += done;
+    if (error != 0) return VerbsError("ibv_post_srq_recv", error);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ReceivePool::AddSlab() {
+  if (!CanGrow()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        registered_bytes_, " of ", options_.budget_bytes,
+        " bytes of receive buffers are in use: raise "
+        "verbena.receive_budget_bytes"));
+  }
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
+      MemoryRegion::Create(pd_, SlabBytes(), IBV_ACCESS_LOCAL_WRITE);
+  if (!region.ok()) return region.status();
+  for (uint32_t i = 0; i < kSlabBuffers; ++i) {
+    blocks_.push_back(std::make_unique<Block>(
+        this, (*region)->lkey(),
+        (*region)->data() + size_t{i} * options_.buffer_bytes,
+        options_.buffer_bytes));
+    PushFree(blocks_.back().get());
+  }
+  regions_.push_back(*std::move(region));
+  registered_bytes_ += SlabBytes();
+  return absl::OkStatus();
+}
+
+void ReceivePool::CollectReturned() {
+  if (returned_.load(std::memory_order_relaxed) == nullptr) return;
+  Block* block = returned_.exchange(nullptr, std::memory_order_acquire);
+  while (block != nullptr) {
+    Block* const next = block->next;
+    PushFree(block);
+    block = next;
+  }
+}
+
+void ReceivePool::PushFree(Block* block) {
+  block->next = free_;
+  free_ = block;
+  ++free_count_;
+}
+
+void ReceivePool::Return(Block* block) {
+  Block* head = returned_.load(std::memory_order_relaxed);
+  do {
+    block->next = head;
+  } while (!returned_.compare_exchange_weak(head, block,
+                                            std::memory_order_release,
+                                            std::memory_order_relaxed));
+  Drop();
+}
+
+}  // namespace rdma

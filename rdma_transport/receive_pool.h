@@ -1,0 +1,125 @@
+// The receive side's memory: buffers posted to one poller's SRQ.
+//
+// Separate from the memory that is sent from: what the one uses up, the other
+// does not miss. The pool keeps as many receives posted as connections were
+// promised (Reserve), plus a margin. A received buffer belongs to whoever holds
+// it; meanwhile another one takes its place in the queue, newly made if need be,
+// up to the budget. So a handler that keeps a buffer starves nobody; at the
+// budget TryTake copies the frame out instead.
+//
+// Thread rule: the poller's driver, except that buffers may be released by any
+// thread, also after the pool's owner has gone.
+#ifndef VERBENA_RDMA_TRANSPORT_RECEIVE_POOL_H_
+#define VERBENA_RDMA_TRANSPORT_RECEIVE_POOL_H_
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "rdma_transport/verbs/protection_domain.h"
+#include "rdma_transport/verbs/queues.h"
+#include "rpc/buffer.h"
+
+namespace rdma {
+
+class ReceivePool {
+ public:
+  struct Options {
+    uint32_t buffer_bytes = 0;
+    uint64_t budget_bytes = 0;
+    uint32_t srq_depth = 0;
+  };
+
+  // `keep_alive` holds `pd` and its device alive as long as a buffer lives. The
+  // SRQ must outlive Close.
+  static absl::StatusOr<ReceivePool*> Create(ProtectionDomain* pd,
+                                             SharedReceiveQueue* srq,
+                                             std::shared_ptr<void> keep_alive,
+                                             const Options& options);
+
+  // The owner is done; the pool goes when its last buffer is back.
+  // REQUIRES: the SRQ is destroyed, so that nothing is posted any more.
+  void Close();
+
+  // Promises `count` more receives to a connection, and posts them.
+  // RESOURCE_EXHAUSTED at the budget or the SRQ's depth; nothing changes then.
+  absl::Status Reserve(uint32_t count);
+  void Unreserve(uint32_t count) { reserved_ -= count; }
+
+  // The buffer of a receive completion: its wr_id and byte_len.
+  rpc::Buffer Take(uint64_t wr_id, uint32_t bytes);
+  // The same for a failed or flushed receive: the buffer is free again.
+  void Discard(uint64_t wr_id);
+
+  // Posts what is missing. Cheap where nothing is; call it once a turn.
+  void Replenish() {
+    if (posted_ < Wanted()) ReplenishSlow();
+  }
+
+  // Whether a received frame should be copied rather than kept.
+  bool IsTight() const {
+    return free_count_ == 0 && !CanGrow() &&
+           returned_.load(std::memory_order_relaxed) == nullptr;
+  }
+
+  uint32_t buffer_bytes() const { return options_.buffer_bytes; }
+  uint32_t posted() const { return posted_; }
+  uint32_t reserved() const { return reserved_; }
+  uint64_t registered_bytes() const { return registered_bytes_; }
+
+ private:
+  class Block;
+
+  // Re-posting is done in batches of this many; the margin covers for it.
+  static constexpr uint32_t kBatch = 16;
+  static constexpr uint32_t kMargin = 2 * kBatch;
+  static constexpr uint32_t kSlabBuffers = 64;
+
+  ReceivePool(ProtectionDomain* pd, SharedReceiveQueue* srq,
+              std::shared_ptr<void> keep_alive, const Options& options);
+  ~ReceivePool();
+
+  // With a batch's slack, so that posting comes in batches.
+  uint32_t Wanted() const { return reserved_ + kMargin - kBatch; }
+  bool CanGrow() const {
+    return registered_bytes_ + SlabBytes() <= options_.budget_bytes;
+  }
+  uint64_t SlabBytes() const {
+    return uint64_t{kSlabBuffers} * options_.buffer_bytes;
+  }
+  void ReplenishSlow();
+  absl::Status PostUpTo(uint32_t target);
+  absl::Status AddSlab();
+  void CollectReturned();
+  void PushFree(Block* block);
+  void Return(Block* block);
+  void Drop();
+
+  ProtectionDomain* const pd_;
+  SharedReceiveQueue* const srq_;
+  const std::shared_ptr<void> keep_alive_;
+  const Options options_;
+
+  std::vector<std::unique_ptr<MemoryRegion>> regions_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+  Block* free_ = nullptr;
+  uint32_t free_count_ = 0;
+  uint32_t posted_ = 0;
+  uint32_t reserved_ = 0;
+  uint64_t registered_bytes_ = 0;
+
+  // Buffers given back by any thread, newest first.
+  std::atomic<Block*> returned_{nullptr};
+  // Buffers in somebody's hands, plus one for the owner.
+  std::atomic<uint64_t> holders_{1};
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_RECEIVE_POOL_H_

@@ -1,0 +1,282 @@
+#include "rdma_transport/registered_memory.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "absl/strings/str_cat.h"
+
+namespace rdma {
+namespace {
+
+constexpr size_t kFirstArenaBytes = size_t{4} << 20;
+constexpr size_t kLargestArenaBytes = size_t{256} << 20;
+constexpr size_t kSmallestSlabBytes = size_t{256} << 10;
+
+constexpr size_t RoundUp(size_t bytes, size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+}  // namespace
+
+// One buffer's memory: a slot of a slab, or (slab null) a run of its own.
+class RegisteredMemory::Block final : public rpc::BufferBlock {
+ public:
+  Block(RegisteredMemory* memory, ibv_mr* mr, std::byte* data, size_t capacity)
+      : BufferBlock(data, capacity, memory), memory(memory), mr(mr) {}
+
+  void MakeReady() { ResetRefs(); }
+
+  RegisteredMemory* const memory;
+  ibv_mr* const mr;
+  Slab* slab = nullptr;
+  Block* next_free = nullptr;
+  Run run;  // where slab is null
+
+ private:
+  void Recycle() override { memory->Return(this); }
+};
+
+// A run cut into blocks of one class. Slabs with a free block are on their
+// class's list.
+struct RegisteredMemory::Slab {
+  Run run;
+  int class_index = 0;
+  std::vector<std::unique_ptr<Block>> blocks;
+  Block* free = nullptr;
+  size_t in_use = 0;
+  Slab* next = nullptr;
+  Slab* previous = nullptr;
+
+  void Link(SizeClass& size_class) {
+    previous = nullptr;
+    next = size_class.partial;
+    if (next != nullptr) next->previous = this;
+    size_class.partial = this;
+  }
+  void Unlink(SizeClass& size_class) {
+    (previous == nullptr ? size_class.partial : previous->next) = next;
+    if (next != nullptr) next->previous = previous;
+  }
+};
+
+RegisteredMemory::RegisteredMemory(
+    ProtectionDomain* pd, uint64_t budget_bytes,
+    std::function<std::shared_ptr<void>()> keep_alive)
+    : pd_(pd),
+      budget_bytes_(budget_bytes),
+      keep_alive_source_(std::move(keep_alive)),
+      next_arena_bytes_(kFirstArenaBytes) {}
+
+RegisteredMemory::~RegisteredMemory() {
+  absl::MutexLock lock(&mutex_);
+  for (SizeClass& size_class : classes_) {
+    // With no live block, every slab is on its class's list.
+    while (Slab* slab = size_class.partial) {
+      slab->Unlink(size_class);
+      delete slab;
+    }
+  }
+}
+
+ibv_mr* RegisteredMemory::MrOf(const rpc::Buffer& buffer) {
+  return static_cast<Block*>(buffer.block())->mr;
+}
+
+int RegisteredMemory::ClassOf(size_t bytes) {
+  if (bytes <= kSmallestClassBytes) return 0;
+  return std::countr_zero(std::bit_ceil(bytes)) -
+         std::countr_zero(kSmallestClassBytes);
+}
+
+absl::StatusOr<rpc::Buffer> RegisteredMemory::Allocate(size_t bytes) {
+  if (bytes == 0) return rpc::Buffer();
+  absl::MutexLock lock(&mutex_);
+  absl::StatusOr<Block*> taken = bytes <= kLargestClassBytes
+                                     ? TakeFromClass(ClassOf(bytes))
+                                     : TakeRunBlock(bytes);
+  if (!taken.ok()) return taken.status();
+  Block* const block = *taken;
+  block->MakeReady();
+  if (live_blocks_++ == 0) keep_alive_ = keep_alive_source_();
+  const size_t headroom = block->slab == nullptr ? 0 : kHeadroomBytes;
+  return rpc::Buffer(block, block->data() + headroom, bytes);
+}
+
+uint64_t RegisteredMemory::registered_bytes() const {
+  absl::MutexLock lock(&mutex_);
+  return registered_bytes_;
+}
+
+absl::StatusOr<RegisteredMemory::Block*> RegisteredMemory::TakeFromClass(
+    int index) {
+  SizeClass& size_class = classes_[index];
+  if (size_class.partial == nullptr) {
+    if (absl::Status status = AddSlab(index); !status.ok()) return status;
+  }
+  Slab* const slab = size_class.partial;
+  Block* const block = slab->free;
+  slab->free = block->next_free;
+  if (slab->in_use++ == 0) --size_class.empty_slabs;
+  if (slab->free == nullptr) slab->Unlink(size_class);
+  return block;
+}
+
+absl::Status RegisteredMemory::AddSlab(int index) {
+  const size_t stride = ClassBytes(index) + kHeadroomBytes;
+  absl::StatusOr<Run> run = TakeRun(std::max(stride, kSmallestSlabBytes));
+  if (!run.ok()) return run.status();
+  auto* const slab = new Slab;
+  slab->run = *run;
+  slab->class_index = index;
+  ibv_mr* const mr = run->arena->region->get();
+  for (size_t at = 0; at + stride <= run->bytes; at += stride) {
+    slab->blocks.push_back(
+        std::make_unique<Block>(this, mr, run->data + at, stride));
+    Block* const block = slab->blocks.back().get();
+    block->slab = slab;
+    block->next_free = slab->free;
+    slab->free = block;
+  }
+  slab->Link(classes_[index]);
+  ++classes_[index].empty_slabs;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<RegisteredMemory::Block*> RegisteredMemory::TakeRunBlock(
+    size_t bytes) {
+  absl::StatusOr<Run> run = TakeRun(bytes);
+  if (!run.ok()) return run.status();
+  auto* const block =
+      new Block(this, run->arena->region->get(), run->data, run->bytes);
+  block->run = *run;
+  return block;
+}
+
+void RegisteredMemory::Return(Block* block) {
+  std::shared_ptr<void> last;  // released after the lock: it may destroy *this
+  absl::MutexLock lock(&mutex_);
+  if (block->slab != nullptr) {
+    ReturnToSlab(block);
+  } else {
+    GiveRun(block->run);
+    delete block;
+  }
+  if (--live_blocks_ == 0) last = std::move(keep_alive_);
+}
+
+void RegisteredMemory::ReturnToSlab(Block* block) {
+  Slab* const slab = block->slab;
+  SizeClass& size_class = classes_[slab->class_index];
+  if (slab->free == nullptr) slab->Link(size_class);
+  block->next_free = slab->free;
+  slab->free = block;
+  if (--slab->in_use > 0) return;
+  // One empty slab is kept, so that a lone buffer that comes and goes does not
+  // cut up pages each time.
+  if (++size_class.empty_slabs == 1) return;
+  slab->Unlink(size_class);
+  --size_class.empty_slabs;
+  GiveRun(slab->run);
+  delete slab;
+}
+
+absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
+  bytes = RoundUp(bytes, kPageBytes);
+  Run run;
+  if (FindFreeRun(bytes, &run)) return run;
+  if (absl::Status status = Grow(bytes); !status.ok()) return status;
+  if (FindFreeRun(bytes, &run)) return run;
+  return absl::InternalError("a new arena has no room for what it was made for");
+}
+
+// Best fit: the smallest run that is large enough.
+bool RegisteredMemory::FindFreeRun(size_t bytes, Run* run) {
+  const auto found = free_by_size_.lower_bound({bytes, nullptr});
+  if (found == free_by_size_.end()) return false;
+  const auto at = free_by_address_.find(found->second);
+  const Run whole = at->second;
+  EraseFree(at);
+  *run = {whole.data, bytes, whole.arena};
+  if (whole.bytes > bytes) {
+    InsertFree({whole.data + bytes, whole.bytes - bytes, whole.arena});
+  }
+  run->arena->used_bytes += bytes;
+  return true;
+}
+
+void RegisteredMemory::GiveRun(const Run& run) {
+  run.arena->used_bytes -= run.bytes;
+  Run merged = run;
+  auto after = free_by_address_.lower_bound(run.data);
+  if (after != free_by_address_.end() && after->second.arena == run.arena &&
+      after->second.data == run.data + run.bytes) {
+    merged.bytes += after->second.bytes;
+    EraseFree(after++);
+  }
+  if (after != free_by_address_.begin()) {
+    auto before = std::prev(after);
+    if (before->second.arena == run.arena &&
+        before->second.data + before->second.bytes == run.data) {
+      merged.data = before->second.data;
+      merged.bytes += before->second.bytes;
+      EraseFree(before);
+    }
+  }
+  InsertFree(merged);
+}
+
+void RegisteredMemory::InsertFree(const Run& run) {
+  free_by_address_[run.data] = run;
+  free_by_size_.insert({run.bytes, run.data});
+}
+
+void RegisteredMemory::EraseFree(std::map<std::byte*, Run>::iterator run) {
+  free_by_size_.erase({run->second.bytes, run->second.data});
+  free_by_address_.erase(run);
+}
+
+absl::Status RegisteredMemory::Grow(size_t bytes) {
+  if (bytes > budget_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        bytes, " bytes of registered memory are wanted, the memory budget is ",
+        budget_bytes_, ": raise verbena.memory_budget_bytes"));
+  }
+  if (registered_bytes_ + bytes > budget_bytes_) ReleaseFreeArenas();
+  if (registered_bytes_ + bytes > budget_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        bytes, " bytes of registered memory are wanted, ", registered_bytes_,
+        " of the memory budget of ", budget_bytes_,
+        " are in use: free buffers or raise verbena.memory_budget_bytes"));
+  }
+  const size_t arena_bytes = std::max(
+      bytes,
+      std::min<size_t>(next_arena_bytes_, budget_bytes_ - registered_bytes_) /
+          kPageBytes * kPageBytes);
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> region = MemoryRegion::Create(
+      pd_, arena_bytes,
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
+  if (!region.ok()) return region.status();
+  registered_bytes_ += arena_bytes;
+  next_arena_bytes_ = std::min(next_arena_bytes_ * 2, kLargestArenaBytes);
+  auto arena = std::make_unique<Arena>();
+  arena->region = *std::move(region);
+  std::byte* const data = arena->region->data();
+  InsertFree({data, arena_bytes, arena.get()});
+  arenas_[data] = std::move(arena);
+  return absl::OkStatus();
+}
+
+void RegisteredMemory::ReleaseFreeArenas() {
+  for (auto it = arenas_.begin(); it != arenas_.end();) {
+    Arena& arena = *it->second;
+    if (arena.used_bytes != 0) {
+      ++it;
+      continue;
+    }
+    EraseFree(free_by_address_.find(it->first));
+    registered_bytes_ -= arena.region->size();
+    it = arenas_.erase(it);
+  }
+}
+
+}  // namespace rdma

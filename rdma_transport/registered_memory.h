@@ -1,0 +1,135 @@
+// Registered memory for messages and attachments: few large arenas, carved into
+// buffers, within a budget.
+//
+// Each arena is one memory region; one registration serves thousands of buffers.
+// Requests of up to kLargestClassBytes come from size classes (powers of two),
+// each with kHeadroomBytes in front for a frame's prefix; larger ones are runs
+// of pages of their own, page-aligned, of any size that the budget allows.
+//
+//   auto memory = RegisteredMemory::Create(context, pd, budget_bytes);
+//   absl::StatusOr<rpc::Buffer> buffer = memory->Allocate(1 << 20);
+//   sge.lkey = RegisteredMemory::LkeyOf(*buffer);
+//
+// A buffer may outlive whoever allocated it, even its channel: while buffers
+// live, the memory keeps its `owner` (the device and its PD) alive.
+//
+// Arenas grow on demand, from small to large, and a wholly free one is given
+// back when the budget presses. Thread-safe.
+#ifndef VERBENA_RDMA_TRANSPORT_REGISTERED_MEMORY_H_
+#define VERBENA_RDMA_TRANSPORT_REGISTERED_MEMORY_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "rdma_transport/verbs/protection_domain.h"
+#include "rpc/buffer.h"
+
+namespace rdma {
+
+class RegisteredMemory {
+ public:
+  static constexpr size_t kHeadroomBytes = 256;
+  static constexpr size_t kSmallestClassBytes = 1024;
+  static constexpr size_t kLargestClassBytes = 1 << 20;
+  static constexpr size_t kPageBytes = 64 << 10;  // unit of runs
+
+  // `keep_alive` gives a reference that holds this object and `pd` alive; it is
+  // asked for one whenever there is a live buffer and none was before.
+  RegisteredMemory(ProtectionDomain* pd, uint64_t budget_bytes,
+                   std::function<std::shared_ptr<void>()> keep_alive);
+  // REQUIRES: no live buffers.
+  ~RegisteredMemory();
+
+  RegisteredMemory(const RegisteredMemory&) = delete;
+  RegisteredMemory& operator=(const RegisteredMemory&) = delete;
+
+  // `bytes` of registered memory; 0 gives an empty buffer. RESOURCE_EXHAUSTED at
+  // the budget, or where the system has no more. Contents are undefined.
+  absl::StatusOr<rpc::Buffer> Allocate(size_t bytes);
+
+  // Whether `buffer` is of this memory.
+  bool Owns(const rpc::Buffer& buffer) const {
+    return buffer.block() != nullptr && buffer.block()->domain() == this;
+  }
+  // REQUIRES: Owns(buffer) of some RegisteredMemory.
+  static ibv_mr* MrOf(const rpc::Buffer& buffer);
+  static uint32_t LkeyOf(const rpc::Buffer& buffer) {
+    return MrOf(buffer)->lkey;
+  }
+
+  uint64_t budget_bytes() const { return budget_bytes_; }
+  uint64_t registered_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  static constexpr int kClasses = 11;  // 1 KiB ... 1 MiB
+  static_assert((kSmallestClassBytes << (kClasses - 1)) == kLargestClassBytes);
+
+  struct Arena {
+    std::unique_ptr<MemoryRegion> region;
+    size_t used_bytes = 0;
+  };
+  // A run of pages inside an arena.
+  struct Run {
+    std::byte* data = nullptr;
+    size_t bytes = 0;
+    Arena* arena = nullptr;
+  };
+  class Block;
+  struct Slab;
+  // Slabs that have a free block, and how many of those have nothing but.
+  struct SizeClass {
+    Slab* partial = nullptr;
+    int empty_slabs = 0;
+  };
+
+  static int ClassOf(size_t bytes);
+  static size_t ClassBytes(int index) { return kSmallestClassBytes << index; }
+
+  absl::StatusOr<Block*> TakeFromClass(int index)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Block*> TakeRunBlock(size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status AddSlab(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Return(Block* block) ABSL_LOCKS_EXCLUDED(mutex_);
+  void ReturnToSlab(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  absl::StatusOr<Run> TakeRun(size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool FindFreeRun(size_t bytes, Run* run)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GiveRun(const Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void InsertFree(const Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void EraseFree(std::map<std::byte*, Run>::iterator run)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Grow(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseFreeArenas() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  ProtectionDomain* const pd_;
+  const uint64_t budget_bytes_;
+  const std::function<std::shared_ptr<void>()> keep_alive_source_;
+
+  mutable absl::Mutex mutex_;
+  std::map<std::byte*, std::unique_ptr<Arena>> arenas_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::byte*, Run> free_by_address_ ABSL_GUARDED_BY(mutex_);
+  std::set<std::pair<size_t, std::byte*>> free_by_size_ ABSL_GUARDED_BY(mutex_);
+  std::array<SizeClass, kClasses> classes_ ABSL_GUARDED_BY(mutex_);
+  uint64_t registered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t next_arena_bytes_ ABSL_GUARDED_BY(mutex_);
+  uint64_t live_blocks_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::shared_ptr<void> keep_alive_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_REGISTERED_MEMORY_H_

@@ -1,0 +1,119 @@
+#include "rdma_transport/rendezvous.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace rdma {
+
+Offer& OfferTable::Add(Offer offer) {
+  offer.id = next_id_++;
+  by_call_[offer.key].push_back(offer.id);
+  auto& slot = offers_[offer.id];
+  slot = std::make_unique<Offer>(std::move(offer));
+  return *slot;
+}
+
+Offer* OfferTable::Find(uint64_t id) {
+  const auto found = offers_.find(id);
+  return found == offers_.end() ? nullptr : found->second.get();
+}
+
+Offer* OfferTable::FindOldest(const OfferKey& key) {
+  const auto found = by_call_.find(key);
+  return found == by_call_.end() ? nullptr : Find(found->second.front());
+}
+
+void OfferTable::MarkAnswered(Offer& offer) {
+  const auto found = by_call_.find(offer.key);
+  if (found == by_call_.end()) return;
+  std::deque<uint64_t>& ids = found->second;
+  ids.erase(std::remove(ids.begin(), ids.end(), offer.id), ids.end());
+  if (ids.empty()) by_call_.erase(found);
+}
+
+void OfferTable::Remove(uint64_t id) {
+  const auto found = offers_.find(id);
+  if (found == offers_.end()) return;
+  MarkAnswered(*found->second);
+  offers_.erase(found);
+}
+
+void OfferTable::Clear() {
+  by_call_.clear();
+  offers_.clear();
+}
+
+void Offer::AddChain(const rpc::BufferChain& chain) {
+  const size_t first = segments.size();
+  for (const rpc::Buffer& buffer : chain.buffers()) {
+    const auto address = reinterpret_cast<uint64_t>(buffer.data());
+    const uint32_t rkey = RegisteredMemory::MrOf(buffer)->rkey;
+    if (segments.size() > first && segments.back().rkey == rkey &&
+        segments.back().address + segments.back().length == address) {
+      segments.back().length += buffer.size();
+    } else {
+      segments.push_back({address, buffer.size(), rkey});
+      segment_buffers.push_back(buffers.size());
+    }
+    buffers.push_back(buffer);
+  }
+}
+
+IncomingRead::IncomingRead(const FrameView& view, rpc::CallHandle call,
+                           HeldFrame* held)
+    : key_{view.fields.slot, view.fields.call_sequence},
+      call_(call),
+      held_(held) {
+  if (view.has(kMessageOffer)) AddSegments(view.message, &message_);
+  message_segments_ = segments_.size();
+  if (view.has(kAttachmentOffer)) AddSegments(view.attachment, &attachment_);
+}
+
+void IncomingRead::AddSegments(absl::Span<const std::byte> encoded,
+                               Part* part) {
+  for (size_t at = 0; at < encoded.size(); at += kSegmentBytes) {
+    segments_.push_back(DecodeSegment(encoded.data() + at));
+    part->bytes += segments_.back().length;
+  }
+}
+
+absl::Status IncomingRead::Allocate(RegisteredMemory& memory) {
+  for (Part* part : {&message_, &attachment_}) {
+    if (part->bytes == 0 || !part->buffer.empty()) continue;
+    absl::StatusOr<rpc::Buffer> buffer = memory.Allocate(part->bytes);
+    if (!buffer.ok()) return buffer.status();
+    part->buffer = *std::move(buffer);
+  }
+  return absl::OkStatus();
+}
+
+ReadChunk IncomingRead::NextChunk(uint32_t limit) {
+  const Segment& segment = segments_[current_];
+  Part& part = current_ < message_segments_ ? message_ : attachment_;
+  ReadChunk chunk;
+  chunk.bytes = static_cast<uint32_t>(
+      std::min<uint64_t>(limit, segment.length - at_));
+  chunk.to = part.buffer.mutable_data() + part_at_;
+  chunk.lkey = RegisteredMemory::LkeyOf(part.buffer);
+  chunk.remote_address = segment.address + at_;
+  chunk.rkey = segment.rkey;
+  at_ += chunk.bytes;
+  part_at_ += chunk.bytes;
+  if (at_ == segment.length) {
+    at_ = 0;
+    if (++current_ == message_segments_) part_at_ = 0;
+  }
+  ++outstanding_;
+  return chunk;
+}
+
+void IncomingRead::MoveInto(rpc::IncomingFrame& frame) {
+  if (message_.bytes > 0) {
+    frame.message = rpc::BufferChain(std::move(message_.buffer));
+  }
+  if (attachment_.bytes > 0) {
+    frame.attachment = rpc::BufferChain(std::move(attachment_.buffer));
+  }
+}
+
+}  // namespace rdma

@@ -1,0 +1,146 @@
+// The rendezvous of large messages: what this side offers to its peer, and what
+// it reads of the peer's offers. See docs/wire_format.md, "Rendezvous".
+//
+// Thread rule: the poller's driver.
+#ifndef VERBENA_RDMA_TRANSPORT_RENDEZVOUS_H_
+#define VERBENA_RDMA_TRANSPORT_RENDEZVOUS_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "rdma_transport/call.h"
+#include "rdma_transport/device_context.h"
+#include "rdma_transport/frame.h"
+#include "rdma_transport/verbs/protection_domain.h"
+#include "rpc/buffer.h"
+
+namespace rdma {
+
+// Which frame of which call an offer came with.
+struct OfferKey {
+  uint32_t slot = 0;
+  uint32_t call_sequence = 0;
+
+  bool operator==(const OfferKey&) const = default;
+  template <typename H>
+  friend H AbslHashValue(H h, const OfferKey& key) {
+    return H::combine(std::move(h), key.slot, key.call_sequence);
+  }
+};
+
+// Memory that the peer may READ: one window for each segment (none where the
+// device has no windows). The buffers stay until the windows are invalid again.
+struct Offer {
+  uint64_t id = 0;
+  OfferKey key;
+  rpc::CallHandle call;  // hears OnSent
+  bool notify_sent = false;
+  std::vector<rpc::Buffer> buffers;
+  std::vector<Segment> segments;
+  std::vector<size_t> segment_buffers;  // which buffer a segment begins in
+  std::vector<std::unique_ptr<MemoryWindow>> windows;
+  // Invalidations that were posted and have not completed.
+  uint32_t pending_invalidations = 0;
+
+  // Adds a part: what lies side by side in one MR becomes one segment.
+  // REQUIRES: registered buffers, at most kMaxSegments.
+  void AddChain(const rpc::BufferChain& chain);
+};
+
+// The offers of one connection, in the order made. Offers of one call are
+// answered in order.
+class OfferTable {
+ public:
+  Offer& Add(Offer offer);
+  Offer* Find(uint64_t id);
+  // The oldest one of a call that is not being revoked.
+  Offer* FindOldest(const OfferKey& key);
+  // It is answered: FindOldest finds the next one from now on.
+  void MarkAnswered(Offer& offer);
+  void Remove(uint64_t id);
+  bool empty() const { return offers_.empty(); }
+  void Clear();
+
+ private:
+  uint64_t next_id_ = 1;
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Offer>> offers_;
+  absl::flat_hash_map<OfferKey, std::deque<uint64_t>> by_call_;
+};
+
+// One chunk of an IncomingRead: what one READ work request copies.
+struct ReadChunk {
+  std::byte* to = nullptr;
+  uint32_t lkey = 0;
+  uint64_t remote_address = 0;
+  uint32_t rkey = 0;
+  uint32_t bytes = 0;
+};
+
+// An offer of the peer, on its way into this side's memory.
+class IncomingRead {
+ public:
+  // Takes the segments over; nothing is allocated yet.
+  IncomingRead(const FrameView& view, rpc::CallHandle call, HeldFrame* held);
+
+  uint64_t message_bytes() const { return message_.bytes; }
+  uint64_t attachment_bytes() const { return attachment_.bytes; }
+
+  // Allocates memory for what was offered, one buffer for each part.
+  absl::Status Allocate(RegisteredMemory& memory);
+
+  // The next piece to read, of at most `limit` bytes. REQUIRES: !all_issued().
+  ReadChunk NextChunk(uint32_t limit);
+  bool all_issued() const {
+    return abandoned_ || current_ == segments_.size();
+  }
+  void ChunkDone() { --outstanding_; }
+  bool finished() const { return all_issued() && outstanding_ == 0; }
+
+  // The call is over: no further chunks.
+  void Abandon() {
+    abandoned_ = true;
+    held_ = nullptr;
+  }
+  bool abandoned() const { return abandoned_; }
+
+  // Moves what was read into the frame that waits for it.
+  void MoveInto(rpc::IncomingFrame& frame);
+
+  const OfferKey& key() const { return key_; }
+  rpc::CallHandle call() const { return call_; }
+  HeldFrame* held() const { return held_; }
+  // The key to invalidate with the done: the first segment's.
+  uint32_t done_rkey() const { return segments_.front().rkey; }
+
+ private:
+  struct Part {
+    uint64_t bytes = 0;
+    rpc::Buffer buffer;
+  };
+
+  void AddSegments(absl::Span<const std::byte> encoded, Part* part);
+
+  const OfferKey key_;
+  const rpc::CallHandle call_;
+  HeldFrame* held_;
+  Part message_;
+  Part attachment_;
+  std::vector<Segment> segments_;  // the message's, then the attachment's
+  size_t message_segments_ = 0;
+  size_t current_ = 0;       // segment
+  uint64_t at_ = 0;          // bytes into it
+  uint64_t part_at_ = 0;     // bytes into its part's buffer
+  uint32_t outstanding_ = 0;
+  bool abandoned_ = false;
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_RENDEZVOUS_H_

@@ -1,0 +1,83 @@
+// What is posted to a QP's send queue, and when it can be forgotten.
+//
+// Slots are accounted here, apart from the peer's credits: a credit may come back
+// before the completion of the send that used it. A slot is free again when its
+// work request, or a later one that was signaled, has completed: that is how
+// devices count, and posting beyond fails with ENOMEM. Work request ids are odd
+// numbers (receives carry addresses, which are even).
+//
+// Thread rule: the poller's driver.
+#ifndef VERBENA_RDMA_TRANSPORT_SEND_QUEUE_H_
+#define VERBENA_RDMA_TRANSPORT_SEND_QUEUE_H_
+
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/container/inlined_vector.h"
+#include "rpc/buffer.h"
+
+namespace rdma {
+
+class IncomingRead;
+
+// One posted work request: what it keeps alive.
+struct SendEntry {
+  absl::InlinedVector<rpc::Buffer, 2> buffers;
+  IncomingRead* read = nullptr;  // of a READ
+  uint64_t revoked_offer = 0;    // of a LOCAL_INV that ends an offer, else 0
+};
+
+class SendQueue {
+ public:
+  // A completion is asked for at least every so many work requests.
+  static constexpr uint32_t kSignalEvery = 32;
+
+  explicit SendQueue(uint32_t depth) : entries_(depth) {}
+
+  bool HasRoom(uint32_t count) const {
+    return next_ - oldest_ + count <= entries_.size();
+  }
+  bool empty() const { return next_ == oldest_; }
+
+  // Takes the next slot. REQUIRES: HasRoom(1). The work request must be posted
+  // with the id, and signaled where `*signaled` says so (in: wanted anyway).
+  SendEntry& Push(bool* signaled, uint64_t* wr_id) {
+    if (*signaled || ++unsignaled_ >= kSignalEvery ||
+        unsignaled_ * 2 >= entries_.size()) {
+      *signaled = true;
+      unsignaled_ = 0;
+    }
+    *wr_id = next_ << 1 | 1;
+    return entries_[next_++ % entries_.size()];
+  }
+
+  // Takes the last `count` pushes back: their posting failed.
+  void Unpush(uint32_t count) {
+    while (count-- > 0) entries_[--next_ % entries_.size()] = SendEntry();
+  }
+
+  // Handles the completion of `wr_id`: gives `done(SendEntry&)` this entry and
+  // those before it, oldest first, and frees them.
+  template <typename Done>
+  void Complete(uint64_t wr_id, Done&& done) {
+    const uint64_t through = wr_id >> 1;
+    while (oldest_ <= through && oldest_ < next_) {
+      SendEntry entry =
+          std::exchange(entries_[oldest_ % entries_.size()], SendEntry());
+      ++oldest_;
+      done(entry);
+    }
+  }
+
+ private:
+  std::vector<SendEntry> entries_;
+  uint64_t oldest_ = 0;
+  uint64_t next_ = 0;
+  uint32_t unsignaled_ = 0;
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_SEND_QUEUE_H_

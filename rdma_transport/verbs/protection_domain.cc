@@ -1,0 +1,70 @@
+#include "rdma_transport/verbs/protection_domain.h"
+
+#include <cerrno>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "rdma_transport/verbs/verbs_error.h"
+#include "rpc/logging.h"
+
+namespace rdma {
+namespace {
+
+// Destroying fails only where the order of destruction is wrong or the device is
+// broken; either way all that is left to do is to say so.
+void LogIfFailed(const char* call, int error) {
+  if (error == 0) return;
+  rpc::Log(rpc::LogLevel::kError, VerbsError(call, error).ToString());
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ProtectionDomain>> ProtectionDomain::Create(
+    Device* device) {
+  ibv_pd* const pd = device->AllocPd();
+  if (pd == nullptr) return VerbsError("ibv_alloc_pd", errno, device->name());
+  return absl::WrapUnique(new ProtectionDomain(device, pd));
+}
+
+ProtectionDomain::~ProtectionDomain() {
+  LogIfFailed("ibv_dealloc_pd", device_->DeallocPd(pd_));
+}
+
+absl::StatusOr<std::unique_ptr<MemoryRegion>> MemoryRegion::Create(
+    ProtectionDomain* pd, size_t bytes, int access) {
+  Device* const device = pd->device();
+  const bool remote_writes =
+      (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
+  void* const memory = device->AllocateMemory(
+      bytes, remote_writes ? MemoryUse::kRemoteWritable : MemoryUse::kLocal);
+  if (memory == nullptr) {
+    return VerbsError("allocating registered memory", errno,
+                      absl::StrCat(bytes, " bytes"));
+  }
+  ibv_mr* const mr = device->RegMr(pd->get(), memory, bytes, access);
+  if (mr == nullptr) {
+    const int error = errno;
+    device->FreeMemory(memory, bytes);
+    return VerbsError("ibv_reg_mr", error, absl::StrCat(bytes, " bytes"));
+  }
+  return absl::WrapUnique(
+      new MemoryRegion(device, mr, static_cast<std::byte*>(memory), bytes));
+}
+
+MemoryRegion::~MemoryRegion() {
+  LogIfFailed("ibv_dereg_mr", device_->DeregMr(mr_));
+  device_->FreeMemory(data_, size_);
+}
+
+absl::StatusOr<std::unique_ptr<MemoryWindow>> MemoryWindow::Create(
+    ProtectionDomain* pd) {
+  ibv_mw* const mw = ibv_alloc_mw(pd->get(), IBV_MW_TYPE_2);
+  if (mw == nullptr) return VerbsError("ibv_alloc_mw", errno);
+  return absl::WrapUnique(new MemoryWindow(mw));
+}
+
+MemoryWindow::~MemoryWindow() {
+  LogIfFailed("ibv_dealloc_mw", ibv_dealloc_mw(mw_));
+}
+
+}  // namespace rdma

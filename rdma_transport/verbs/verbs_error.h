@@ -1,0 +1,21 @@
+// Turns what a verbs call left in errno into a status that says what to do.
+#ifndef VERBENA_RDMA_TRANSPORT_VERBS_VERBS_ERROR_H_
+#define VERBENA_RDMA_TRANSPORT_VERBS_VERBS_ERROR_H_
+
+#include <string_view>
+
+#include "absl/status/status.h"
+
+namespace rdma {
+
+// "ibv_reg_mr: Cannot allocate memory, 64 MiB: raise RLIMIT_MEMLOCK ..." where
+// `call` is "ibv_reg_mr" and `what` "64 MiB". The code says what the caller
+// should do next: RESOURCE_EXHAUSTED (ENOMEM, EMFILE, ...: use less),
+// INVALID_ARGUMENT, FAILED_PRECONDITION (EBUSY), UNIMPLEMENTED (EOPNOTSUPP),
+// UNAVAILABLE (the device went away), else INTERNAL.
+absl::Status VerbsError(std::string_view call, int error,
+                        std::string_view what = {});
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_VERBS_VERBS_ERROR_H_
