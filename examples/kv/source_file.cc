@@ -1,6 +1,7 @@
 #include "examples/kv/source_file.h"
 
 #include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,12 +11,28 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace kv {
 namespace {
 
 // One read for the digest: fits the L2 cache, and 20 us of hashing a call.
 constexpr size_t kDigestPieceBytes = size_t{256} << 10;
+
+// The longest tick of Linux' clock for file times: CONFIG_HZ is 100 or more.
+constexpr absl::Duration kFileTimeTick = absl::Milliseconds(10);
+
+// Whether a file changed so lately that one more change might leave its times
+// as they are. (A time in the future is another machine's: no wait makes it
+// older.)
+bool ChangedThisTick(const struct stat& info) {
+  timespec now;
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  const absl::Duration age =
+      absl::TimeFromTimespec(now) - absl::TimeFromTimespec(info.st_ctim);
+  return age >= absl::ZeroDuration() && age < kFileTimeTick;
+}
 
 bool SameTime(const timespec& a, const timespec& b) {
   return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
@@ -47,6 +64,12 @@ absl::StatusOr<SourceFile> SourceFile::Open(const std::string& path,
   if (!S_ISREG(info.st_mode)) {
     return absl::FailedPreconditionError(
         absl::StrCat(path, ": not a regular file"));
+  }
+  if (ChangedThisTick(info)) {
+    absl::SleepFor(kFileTimeTick);
+    if (absl::Status status = file.CheckUnchanged(); !status.ok()) {
+      return status;
+    }
   }
   return file;
 }
