@@ -125,7 +125,9 @@ absl::Status Check(const FileDescriptor& file, const Parameters& parameters) {
     FindTakenClass(service, parameters, problems);
   }
   if (problems.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  // protoc puts the file's name in front of the first line.
+  return absl::InvalidArgumentError(
+      absl::StrJoin(problems, absl::StrCat("\n", file.name(), ": ")));
 }
 
 std::vector<std::string> NamespacesOf(const FileDescriptor& file,
