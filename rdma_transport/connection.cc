@@ -228,9 +228,8 @@ void Connection::DetachCall(Call& call) {
   slots_[call.slot] = nullptr;
   if (is_client_) free_slots_.push_back(call.slot);
   call.connection = nullptr;
-  if (--live_calls_ == 0 && state_ == State::kUp) {
-    owner_->OnConnectionIdle(*this);
-  }
+  --live_calls_;
+  if (state_ == State::kUp) owner_->OnCallGone(*this);
 }
 
 void Connection::OpenCall(Call& call, std::string_view path,
@@ -299,7 +298,7 @@ void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
     SendControl(FrameKind::kReset, {call.slot, call.sequence},
                 static_cast<uint32_t>(why.code()),
                 std::string(why.message()),
-                not_run ? kNotRun : 0);
+                not_run && !is_client_ ? kNotRun : 0);
   } else {
     // What it wanted to send is still here.
     queue_.erase(std::remove_if(queue_.begin(), queue_.end(),

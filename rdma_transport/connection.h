@@ -55,8 +55,8 @@ class ConnectionOwner : public CallOwner {
                                 const absl::Status& why, bool was_up) = 0;
   // The peer takes no further calls on this connection.
   virtual void OnGoAway(Connection& connection) = 0;
-  // No call is left on the connection.
-  virtual void OnConnectionIdle(Connection& connection) = 0;
+  // A call of the connection is over: its slot is free.
+  virtual void OnCallGone(Connection& connection) = 0;
   // Server: see rpc::ServerSink::OnMethod.
   virtual const void* OnMethod(std::string_view path) = 0;
 

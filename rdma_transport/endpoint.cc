@@ -14,6 +14,8 @@ namespace {
 // gRPC's "Connection Backoff" document.
 constexpr double kBackoffMultiplier = 1.6;
 constexpr double kBackoffJitter = 0.2;
+// So many looks without a call make up the idle timeout.
+constexpr int kIdleChecks = 4;
 
 Connection::Settings SettingsOf(const rpc::TransportOptions& options) {
   Connection::Settings settings;
@@ -46,16 +48,17 @@ uint32_t Endpoint::RegisterMethod(std::string_view path) {
   absl::MutexLock lock(&methods_mutex_);
   const auto [found, inserted] = method_numbers_.try_emplace(
       std::string(path), static_cast<uint32_t>(method_paths_.size()));
-  if (inserted) {
-    method_paths_.emplace_back(path);
-    const std::string_view stored = method_paths_.back();
-    poller_->poller->Run([self = shared_from_this(), number = found->second,
-                          stored] {
-      if (self->paths_.size() <= number) self->paths_.resize(number + 1);
-      self->paths_[number] = stored;
-    });
-  }
+  if (inserted) method_paths_.emplace_back(path);
   return found->second;
+}
+
+// The driver's own list saves the lock on the way of a call.
+std::string_view Endpoint::PathOf(uint32_t method) {
+  if (method >= paths_.size()) {
+    absl::MutexLock lock(&methods_mutex_);
+    paths_.assign(method_paths_.begin(), method_paths_.end());
+  }
+  return paths_[method];
 }
 
 // ---- Calls.
@@ -106,10 +109,10 @@ void Endpoint::Start(Call& call, const rpc::CallOptions& options,
         &call, Poller::NowNs() +
                    absl::ToInt64Nanoseconds(std::min(left, kLongestTimer)));
   }
-  if (idle_timer_.scheduled()) poller_->poller->timers().Cancel(&idle_timer_);
+  ++calls_opened_;
   if (connection_ != nullptr && connection_->up() && pending_.empty() &&
       connection_->HasFreeSlot()) {
-    connection_->OpenCall(call, paths_[call.method_index], frame);
+    connection_->OpenCall(call, PathOf(call.method_index), frame);
     return;
   }
   const bool failing =
@@ -169,7 +172,7 @@ void Endpoint::SendPending() {
          connection_->HasFreeSlot()) {
     PendingCall pending = std::move(pending_.front());
     pending_.pop_front();
-    connection_->OpenCall(*pending.call, paths_[pending.call->method_index],
+    connection_->OpenCall(*pending.call, PathOf(pending.call->method_index),
                           pending.frame->get());
   }
 }
@@ -270,11 +273,12 @@ void Endpoint::OnBackoffOver() {
   }
 }
 
-void Endpoint::OnConnectionUp(Connection& connection) {
+void Endpoint::OnConnectionUp(Connection&) {
   backoff_ = options_.initial_backoff;
   SetState(rpc::ConnectivityState::kReady);
+  idle_checks_ = 0;
+  ScheduleIdleCheck();
   SendPending();
-  if (connection.live_calls() == 0) OnConnectionIdle(connection);
 }
 
 void Endpoint::OnConnectionDown(Connection& connection,
@@ -302,31 +306,40 @@ void Endpoint::OnConnectionDown(Connection& connection,
 void Endpoint::OnGoAway(Connection& connection) {
   if (&connection != connection_) return;
   leaving_.push_back(std::exchange(connection_, nullptr));
+  poller_->poller->timers().Cancel(&idle_timer_);
   SetState(rpc::ConnectivityState::kIdle);
-  if (connection.live_calls() == 0) OnConnectionIdle(connection);
+  if (connection.live_calls() == 0) OnCallGone(connection);
   if (!pending_.empty()) StartConnecting();
 }
 
-void Endpoint::OnConnectionIdle(Connection& connection) {
-  if (&connection != connection_) {
+void Endpoint::OnCallGone(Connection& connection) {
+  if (&connection == connection_) {
+    if (!pending_.empty()) SendPending();  // there is a free slot
+  } else if (connection.live_calls() == 0) {
     connection.Close(absl::UnavailableError("the server is shutting down"));
-    return;
   }
-  // Slots are free again.
-  if (!pending_.empty()) {
-    SendPending();
-    return;
-  }
-  if (options_.idle_timeout == absl::InfiniteDuration()) return;
-  poller_->poller->Schedule(
-      &idle_timer_,
-      Poller::NowNs() + absl::ToInt64Nanoseconds(options_.idle_timeout));
 }
 
-void Endpoint::OnIdle() {
-  if (connection_ != nullptr && connection_->live_calls() == 0) {
-    connection_->Close(absl::UnavailableError("the connection was idle"));
+// Looking now and then whether there were calls spares each call a timer.
+void Endpoint::ScheduleIdleCheck() {
+  if (options_.idle_timeout == absl::InfiniteDuration()) return;
+  calls_at_idle_check_ = calls_opened_;
+  poller_->poller->Schedule(
+      &idle_timer_,
+      Poller::NowNs() +
+          absl::ToInt64Nanoseconds(options_.idle_timeout / kIdleChecks));
+}
+
+void Endpoint::OnIdleCheck() {
+  if (connection_ == nullptr) return;
+  const bool idle = connection_->live_calls() == 0 &&
+                    calls_opened_ == calls_at_idle_check_;
+  idle_checks_ = idle ? idle_checks_ + 1 : 0;
+  if (idle_checks_ < kIdleChecks) {
+    ScheduleIdleCheck();
+    return;
   }
+  connection_->Close(absl::UnavailableError("the connection was idle"));
 }
 
 void Endpoint::Shutdown() {

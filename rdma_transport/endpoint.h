@@ -75,7 +75,7 @@ class Endpoint final : public ConnectionOwner,
     explicit IdleTimer(Endpoint* endpoint) : endpoint_(endpoint) {}
 
    private:
-    void OnTimer() override { endpoint_->OnIdle(); }
+    void OnTimer() override { endpoint_->OnIdleCheck(); }
     Endpoint* const endpoint_;
   };
 
@@ -84,7 +84,7 @@ class Endpoint final : public ConnectionOwner,
   void OnConnectionDown(Connection& connection, const absl::Status& why,
                         bool was_up) override;
   void OnGoAway(Connection& connection) override;
-  void OnConnectionIdle(Connection& connection) override;
+  void OnCallGone(Connection& connection) override;
   const void* OnMethod(std::string_view) override { return nullptr; }
   void OnCallDeadline(Call& call) override;
   void OnCallRefused(Call&) override {}
@@ -92,6 +92,7 @@ class Endpoint final : public ConnectionOwner,
   void Start(Call& call, const rpc::CallOptions& options,
              rpc::OutgoingFrame& frame, rpc::CallSink* sink);
   void CancelCall(Call& call, const absl::Status& reason);
+  std::string_view PathOf(uint32_t method);
   void SendPending();
   void FailPending(const absl::Status& why);
 
@@ -100,7 +101,8 @@ class Endpoint final : public ConnectionOwner,
   void ConnectNext();
   void ConnectingFailed();
   void OnBackoffOver();
-  void OnIdle();
+  void ScheduleIdleCheck();
+  void OnIdleCheck();
   absl::Duration NextBackoff();
   void SetState(rpc::ConnectivityState state);
 
@@ -112,8 +114,7 @@ class Endpoint final : public ConnectionOwner,
   absl::Mutex methods_mutex_;
   absl::flat_hash_map<std::string, uint32_t> method_numbers_
       ABSL_GUARDED_BY(methods_mutex_);
-  // Views into the keys above never move: node addresses are not stable in a
-  // flat map, so the paths live here.
+  // By number; a deque, so that a path stays where it is.
   std::deque<std::string> method_paths_ ABSL_GUARDED_BY(methods_mutex_);
 
   std::atomic<rpc::ConnectivityState> state_{rpc::ConnectivityState::kIdle};
@@ -122,7 +123,7 @@ class Endpoint final : public ConnectionOwner,
   // The driver's.
   Connection* connection_ = nullptr;  // connecting or up, taking calls
   std::vector<Connection*> leaving_;  // up, with calls to finish
-  std::vector<std::string_view> paths_;  // by method number
+  std::vector<std::string_view> paths_;  // of method_paths_, as needed
   std::deque<PendingCall> pending_;
   std::vector<SocketAddress> candidates_;
   size_t next_candidate_ = 0;
@@ -132,6 +133,9 @@ class Endpoint final : public ConnectionOwner,
   absl::Duration backoff_;
   absl::Time attempt_started_;
   absl::BitGen random_;
+  uint64_t calls_opened_ = 0;
+  uint64_t calls_at_idle_check_ = 0;
+  int idle_checks_ = 0;
   RetryTimer retry_timer_{this};
   IdleTimer idle_timer_{this};
 };

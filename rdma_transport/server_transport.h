@@ -59,7 +59,7 @@ class ServerTransport final : public rpc::ServerTransport,
   void OnConnectionDown(Connection& connection, const absl::Status& why,
                         bool was_up) override;
   void OnGoAway(Connection&) override {}
-  void OnConnectionIdle(Connection&) override {}
+  void OnCallGone(Connection&) override {}
   const void* OnMethod(std::string_view path) override;
   void OnCallDeadline(Call& call) override;
   void OnCallRefused(Call& call) override;
