@@ -1,9 +1,5 @@
 #include "rpc/compiler/names.h"
 
-#include <algorithm>
-#include <iterator>
-#include <string_view>
-
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -11,145 +7,35 @@
 namespace rpc::compiler {
 namespace {
 
-// Sorted, so that it can be searched by halving.
-constexpr std::string_view kReservedByCpp[] = {
-    "EOF",
-    "NULL",
-    "alignas",
-    "alignof",
-    "and",
-    "and_eq",
-    "asm",
-    "assert",
-    "auto",
-    "bitand",
-    "bitor",
-    "bool",
-    "break",
-    "case",
-    "catch",
-    "char",
-    "char16_t",
-    "char32_t",
-    "char8_t",
-    "class",
-    "co_await",
-    "co_return",
-    "co_yield",
-    "compl",
-    "concept",
-    "const",
-    "const_cast",
-    "consteval",
-    "constexpr",
-    "constinit",
-    "continue",
-    "decltype",
-    "default",
-    "delete",
-    "do",
-    "double",
-    "dynamic_cast",
-    "else",
-    "enum",
-    "errno",
-    "explicit",
-    "export",
-    "extern",
-    "false",
-    "float",
-    "for",
-    "friend",
-    "goto",
-    "if",
-    "inline",
-    "int",
-    "long",
-    "mutable",
-    "namespace",
-    "new",
-    "noexcept",
-    "not",
-    "not_eq",
-    "nullptr",
-    "operator",
-    "or",
-    "or_eq",
-    "private",
-    "protected",
-    "public",
-    "register",
-    "reinterpret_cast",
-    "requires",
-    "return",
-    "short",
-    "signed",
-    "sizeof",
-    "static",
-    "static_assert",
-    "static_cast",
-    "stderr",
-    "stdin",
-    "stdout",
-    "struct",
-    "switch",
-    "template",
-    "this",
-    "thread_local",
-    "throw",
-    "true",
-    "try",
-    "typedef",
-    "typeid",
-    "typename",
-    "union",
-    "unsigned",
-    "using",
-    "virtual",
-    "void",
-    "volatile",
-    "wchar_t",
-    "while",
-    "xor",
-    "xor_eq",
-};
-static_assert(std::is_sorted(std::begin(kReservedByCpp),
-                             std::end(kReservedByCpp)));
+// Lists of words, a blank around each.
+constexpr char kReservedByCpp[] =
+    " EOF NULL alignas alignof and and_eq asm assert auto bitand bitor bool "
+    "break case catch char char16_t char32_t char8_t class co_await "
+    "co_return co_yield compl concept const const_cast consteval constexpr "
+    "constinit continue decltype default delete do double dynamic_cast "
+    "else enum errno explicit export extern false float for friend goto if "
+    "inline int long mutable namespace new noexcept not not_eq nullptr "
+    "operator or or_eq private protected public register reinterpret_cast "
+    "requires return short signed sizeof static static_assert static_cast "
+    "stderr stdin stdout struct switch template this thread_local throw "
+    "true try typedef typeid typename union unsigned using virtual void "
+    "volatile wchar_t while xor xor_eq ";
 
 // What the class of a service declares itself. A class cannot have a member of
 // its own name.
-constexpr std::string_view kServiceMembers[] = {
-    "AsyncService",
-    "CallbackService",
-    "ExperimentalCallbackService",
-    "NewStub",
-    "Service",
-    "SplitStreamedService",
-    "StreamedService",
-    "StreamedUnaryService",
-    "Stub",
-    "StubInterface",
-    "service_full_name",
-};
+constexpr char kServiceMembers[] =
+    " AsyncService CallbackService ExperimentalCallbackService NewStub "
+    "Service SplitStreamedService StreamedService StreamedUnaryService "
+    "Stub StubInterface service_full_name ";
 
 // What the classes that hold a method's functions are called, and what else
 // they declare.
-constexpr std::string_view kMethodClassMembers[] = {
-    "Service",
-    "Stub",
-    "StubInterface",
-    "async",
-    "async_interface",
-    "async_stub_",
-    "channel_",
-    "experimental_async",
-    "experimental_async_interface",
-    "stub_",
-};
+constexpr char kMethodClassMembers[] =
+    " Service Stub StubInterface async async_interface async_stub_ channel_ "
+    "experimental_async experimental_async_interface stub_ ";
 
-template <size_t N>
-bool Contains(const std::string_view (&names)[N], const std::string& name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+bool Lists(const char* words, const std::string& name) {
+  return absl::StrContains(words, absl::StrCat(" ", name, " "));
 }
 
 // The stub describes its methods in members "rpcmethod_INDEX_". One underscore
@@ -161,19 +47,18 @@ bool LooksLikeMethodMember(const std::string& name) {
 }  // namespace
 
 bool IsReservedByCpp(const std::string& name) {
-  return std::binary_search(std::begin(kReservedByCpp),
-                            std::end(kReservedByCpp), std::string_view(name));
+  return Lists(kReservedByCpp, name);
 }
 
 std::string ServiceClassName(const std::string& service) {
   const bool taken =
-      IsReservedByCpp(service) || Contains(kServiceMembers, service);
+      IsReservedByCpp(service) || Lists(kServiceMembers, service);
   return service + (taken ? "_" : "");
 }
 
 std::string MethodFunctionName(const std::string& method) {
   const bool taken = IsReservedByCpp(method) ||
-                     Contains(kMethodClassMembers, method) ||
+                     Lists(kMethodClassMembers, method) ||
                      LooksLikeMethodMember(method);
   return method + (taken ? "_" : "");
 }

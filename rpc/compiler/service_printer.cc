@@ -1,6 +1,5 @@
 #include "rpc/compiler/service_printer.h"
 
-#include <map>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -45,13 +44,13 @@ class async_interface {
   printer.Indent();
   PrintEachCommented(service, &MethodPrinter::PrintAsyncInterface, printer);
   printer.Outdent();
-  printer.Outdent();
-  printer.Print(R"(  };
-  typedef class async_interface experimental_async_interface;
-  virtual class async_interface* async() { return nullptr; }
-  class async_interface* experimental_async() { return async(); }
-};
+  printer.Print(R"(};
+typedef class async_interface experimental_async_interface;
+virtual class async_interface* async() { return nullptr; }
+class async_interface* experimental_async() { return async(); }
 )");
+  printer.Outdent();
+  printer.Print("};\n");
 }
 
 void PrintStubAsync(const ServiceModel& service, Printer& printer) {
@@ -132,11 +131,8 @@ typedef CallbackService ExperimentalCallbackService;
                 "type", type);
 }
 
-void PrintStubSource(const ServiceModel& service, Printer& printer) {
-  const std::map<std::string, std::string> variables = {
-      {"Service", service.class_name}};
-  printer.Print(variables,
-                R"(::std::unique_ptr<$Service$::Stub> $Service$::NewStub(
+void PrintStubConstruction(const ServiceModel& service, Printer& printer) {
+  printer.Print(R"(::std::unique_ptr<$Service$::Stub> $Service$::NewStub(
     const ::std::shared_ptr<::rpc::ChannelInterface>& channel,
     const ::rpc::StubOptions& options) {
   return ::std::make_unique<Stub>(channel, options);
@@ -145,7 +141,8 @@ void PrintStubSource(const ServiceModel& service, Printer& printer) {
 $Service$::Stub::Stub(
     const ::std::shared_ptr<::rpc::ChannelInterface>& channel,
     [[maybe_unused]] const ::rpc::StubOptions& options)
-    : channel_(channel))");
+    : channel_(channel))",
+                "Service", service.class_name);
   for (const MethodModel& method : service.methods) {
     printer.Print(R"(,
       rpcmethod_$index$_(
@@ -155,6 +152,10 @@ $Service$::Stub::Stub(
                   "type", PrinterOf(method.kind).rpc_type());
   }
   printer.Print(" {}\n");
+}
+
+void PrintStubSource(const ServiceModel& service, Printer& printer) {
+  PrintStubConstruction(service, printer);
   for (const MethodModel& method : service.methods) {
     printer.Print("\n");
     PrinterOf(method.kind)
