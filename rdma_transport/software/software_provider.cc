@@ -1,11 +1,38 @@
 #include "rdma_transport/software/software_provider.h"
 
+#include <random>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "rdma_transport/software/clock.h"
+#include "rdma_transport/software/engine/device.h"
+#include "rdma_transport/software/shm/mapping_cache.h"
+#include "rdma_transport/software/shm/shm_connection_manager.h"
 
 namespace rdma {
 namespace {
 
 constexpr std::string_view kDeviceName = "soft0";
+
+uint64_t RandomSeed() {
+  std::random_device device;
+  return uint64_t{device()} << 32 | device();
+}
+
+// Connects devices through shared memory.
+class ShmFabric final : public soft::Fabric {
+ public:
+  absl::StatusOr<std::unique_ptr<ConnectionManager>> CreateConnectionManager(
+      soft::EngineDevice* device) override {
+    absl::StatusOr<std::unique_ptr<soft::ShmConnectionManager>> manager =
+        soft::ShmConnectionManager::Create(device, &mappings_, RandomSeed());
+    if (!manager.ok()) return manager.status();
+    return std::unique_ptr<ConnectionManager>(*std::move(manager));
+  }
+
+ private:
+  soft::MappingCache mappings_;
+};
 
 class SoftwareProvider final : public Provider {
  public:
@@ -17,9 +44,16 @@ class SoftwareProvider final : public Provider {
 
   absl::StatusOr<std::unique_ptr<Device>> Open(
       std::string_view device_name, const DeviceOptions& options) override {
-    return absl::NotFoundError(
-        absl::StrCat("no software device named '", std::string(device_name),
-                     "': there is ", std::string(kDeviceName)));
+    if (device_name != kDeviceName) {
+      return absl::NotFoundError(
+          absl::StrCat("no software device named '", std::string(device_name),
+                       "': there is ", std::string(kDeviceName)));
+    }
+    absl::StatusOr<std::unique_ptr<soft::EngineDevice>> device =
+        soft::EngineDevice::Open(kDeviceName, options, soft::Clock::System(),
+                                 RandomSeed(), std::make_unique<ShmFabric>());
+    if (!device.ok()) return device.status();
+    return std::unique_ptr<Device>(*std::move(device));
   }
 };
 

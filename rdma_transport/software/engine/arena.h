@@ -1,0 +1,79 @@
+// Arenas: the memory that Device::AllocateMemory hands out. Each is one memory
+// file, mapped here, that peers map as a whole once they need it.
+//
+// An arena's id is never used twice, so that what a peer remembers of a freed
+// one can never stand for another.
+//
+//   absl::StatusOr<std::byte*> memory =
+//       arenas.Allocate(64 << 20, MemoryUse::kLocal);
+//   std::shared_ptr<Arena> arena = arenas.Find(addr, length);  // or null
+//
+// Thread rule: thread-safe.
+#ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_ARENA_H_
+#define VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_ARENA_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "rdma_transport/provider/provider.h"
+#include "rdma_transport/software/engine/memfd.h"
+
+namespace rdma::soft {
+
+class Arena {
+ public:
+  Arena(uint32_t id, MemoryUse use, Segment segment)
+      : id_(id), use_(use), segment_(std::move(segment)) {}
+
+  uint32_t id() const { return id_; }
+  MemoryUse use() const { return use_; }
+  std::byte* base() const { return segment_.base(); }
+  size_t bytes() const { return segment_.bytes(); }
+  int fd() const { return segment_.fd(); }
+
+  // Every peer gets it as soon as it is connected: some memory region of it
+  // grants remote access.
+  bool open_to_peers() const {
+    return open_to_peers_.load(std::memory_order_acquire);
+  }
+  void OpenToPeers() { open_to_peers_.store(true, std::memory_order_release); }
+
+ private:
+  const uint32_t id_;
+  const MemoryUse use_;
+  const Segment segment_;
+  std::atomic<bool> open_to_peers_{false};
+};
+
+class ArenaTable {
+ public:
+  absl::StatusOr<std::byte*> Allocate(size_t bytes, MemoryUse use);
+
+  // Takes the arena that starts at `memory` out; null where none does. Its
+  // memory goes with the last reference.
+  std::shared_ptr<Arena> Remove(void* memory);
+
+  // The arena that holds all of [addr, addr + length); null where none does.
+  std::shared_ptr<Arena> Find(const void* addr, size_t length) const;
+  std::shared_ptr<Arena> FindById(uint32_t id) const;
+
+  std::vector<std::shared_ptr<Arena>> OpenToPeers() const;
+
+ private:
+  mutable std::mutex mutex_;
+  uint32_t next_id_ = 1;  // guarded by mutex_, as all below
+  std::map<const std::byte*, std::shared_ptr<Arena>> by_base_;
+  std::unordered_map<uint32_t, std::shared_ptr<Arena>> by_id_;
+};
+
+}  // namespace rdma::soft
+
+#endif  // VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_ARENA_H_

@@ -1,0 +1,154 @@
+// A completion queue. Polling it is what moves its QPs on: packets are taken
+// from their links, work requests advance, and the completions go straight into
+// the caller's array; only what does not fit there is queued.
+//
+// Which QPs to look at: those with recent traffic each turn, the others in
+// turn, a few at a time, so that a thousand idle connections cost a busy one
+// next to nothing.
+//
+// Events, ibv_req_notify_cq(3): an armed queue's next completion makes one
+// event on its channel and disarms it. What arrived before the arming makes
+// none.
+//
+// Thread rule: one thread at a time, but for SetAttention and the Ack
+// functions.
+#ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_COMPLETION_QUEUE_H_
+#define VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_COMPLETION_QUEUE_H_
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "rdma_transport/software/engine/async_events.h"
+#include "rdma_transport/software/engine/completion_channel.h"
+#include "rdma_transport/software/engine/device_segment.h"
+#include "rdma_transport/software/engine/poll_target.h"
+
+namespace rdma::soft {
+
+class CompletionQueue final : public ibv_cq {
+ public:
+  // `line` is the queue's own, zeroed, number `line_index`.
+  CompletionQueue(ibv_context* context, int capacity, void* user_context,
+                  CompletionChannel* channel, CqLine* line, uint32_t line_index,
+                  AsyncEvents* async_events);
+  // Waits for the acknowledgement of the events that were taken.
+  // REQUIRES: Detach was called.
+  ~CompletionQueue();
+
+  // Leaves its channel, with its events that nobody took.
+  void Detach();
+
+  CompletionQueue(const CompletionQueue&) = delete;
+  CompletionQueue& operator=(const CompletionQueue&) = delete;
+
+  // ibv_poll_cq(3).
+  int Poll(int capacity, ibv_wc* completions);
+  // ibv_req_notify_cq(3).
+  int RequestNotify(bool solicited_only);
+
+  // --- For QPs
+  // ----------------------------------------------------------------
+
+  // A QP may be added several times (send and receive queue), and is removed as
+  // often.
+  void AddTarget(PollTarget* target);
+  // Takes the target's completions with it.
+  void RemoveTarget(PollTarget* target);
+  // Drops the target's queued completions (a QP that goes to RESET).
+  void DropCompletions(PollTarget* target);
+  bool has_targets() const { return !targets_.empty(); }
+
+  // Adds a completion. Polling it frees `slots` of the target's send queue.
+  // Without room for it the queue is in error: IBV_EVENT_CQ_ERR.
+  void Push(const ibv_wc& completion, PollTarget* target, uint32_t slots,
+            bool solicited);
+  // Whether a completion may be taken from a link now: into the caller's array
+  // while polling, else into the queue.
+  bool HasRoom() const {
+    return polling_ ? sink_next_ != sink_end_ : queued_ < capacity_;
+  }
+
+  // A target has work that no peer will ring for (see CompletionChannel::Kick).
+  void AddBusy(int change);
+  bool busy() const { return busy_targets_ != 0; }
+  // All targets want a look at the next poll: one of them hung up. Thread-safe.
+  void SetAttention() { attention_.store(true, std::memory_order_release); }
+
+  uint32_t line_index() const { return line_index_; }
+  CompletionChannel* channel() const { return FromVerbs(ibv_cq::channel); }
+
+  // --- For the channel
+  // --------------------------------------------------------
+
+  bool armed() const { return armed_ != Armed::kNo; }
+  // Tells peers a new number, without the fence.
+  void Rearm();
+  void ProgressAll();
+  // An event was taken; AckEvents follows.
+  void CountEvent();
+  // Thread-safe.
+  void AckEvents(unsigned int count);
+
+ private:
+  enum class Armed : uint8_t { kNo, kSolicited, kAll };
+  struct Entry {
+    ibv_wc completion;
+    PollTarget* target;
+    uint32_t slots;
+  };
+
+  static constexpr size_t kHotTargets = 16;
+
+  void DrainQueue();
+  void PollTargets();
+  void PollColdTargets();
+  void Promote(PollTarget* target);
+  void Enqueue(const ibv_wc& completion, PollTarget* target, uint32_t slots);
+  void Fire();
+  // Once in a while, where nothing happens: a look at one link's descriptor.
+  void Housekeep();
+
+  // What every turn touches.
+  ibv_wc* sink_next_ = nullptr;
+  ibv_wc* sink_end_ = nullptr;
+  bool polling_ = false;
+  Armed armed_ = Armed::kNo;
+  bool overrun_ = false;
+  std::atomic<bool> attention_{false};
+  uint32_t queued_ = 0;
+  uint32_t hot_count_ = 0;
+  uint32_t hot_start_ = 0;
+  uint32_t idle_turns_ = 0;
+  std::array<PollTarget*, kHotTargets> hot_ = {};
+
+  const uint32_t capacity_;
+  uint32_t queue_head_ = 0;
+  std::unique_ptr<Entry[]> queue_;  // of capacity_ entries
+
+  std::vector<PollTarget*> targets_;  // each once
+  std::vector<int> target_uses_;      // how often it was added
+  size_t cold_next_ = 0;
+  size_t cold_step_ = 0;
+  uint32_t next_eviction_ = 0;
+  size_t housekeep_next_ = 0;
+
+  CqLine* const line_;
+  const uint32_t line_index_;
+  uint32_t arm_number_ = 0;
+  int busy_targets_ = 0;
+  AsyncEvents* const async_events_;
+  uint32_t events_taken_ = 0;  // guarded by ibv_cq::mutex
+};
+
+inline CompletionQueue* FromVerbs(ibv_cq* cq) {
+  return static_cast<CompletionQueue*>(cq);
+}
+
+}  // namespace rdma::soft
+
+#endif  // VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_COMPLETION_QUEUE_H_

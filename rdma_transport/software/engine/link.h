@@ -1,0 +1,222 @@
+// The wire between two connected QPs, as the verbs engine sees it.
+//
+// A link carries packets in order, both ways, and gives access to the peer's
+// registered memory. The engine decides what packets mean; a link only moves
+// them. There is a link on shared memory (shm/shm_link.h); one in a single
+// process, on a virtual clock, fits the same interface.
+//
+// The life of a SEND:
+//   sender    position = link->Send(packet, parts, count);   // 0: no room now
+//             link->Wake(solicited);                         // once for a
+//             batch
+//   receiver  if (link->HasIncoming() && link->Peek(&packet) == kPacket)
+//               link->Read(0, buffer, packet.payload_bytes); link->Consume();
+//             link->Acknowledge();                           // once for a
+//             batch
+//   sender    if (link->acknowledged() >= position) ...      // it is there
+//
+// Thread rule: one thread at a time, the QP's, but for the functions that are
+// marked thread-safe.
+#ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_LINK_H_
+#define VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_LINK_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "rdma_transport/software/engine/key_table.h"
+
+namespace rdma::soft {
+
+// What a packet asks of its receiver.
+enum class PacketKind : uint8_t {
+  kContinuation = 0,  // never the first line of a packet
+  kSend = 1,
+  kSendWithImmediate = 2,
+  kSendWithInvalidate = 3,
+  kWriteWithImmediate = 4,  // payload: uint32_t, the bytes that were written
+  // The receiver's oldest SEND that is not acknowledged failed; `immediate` is
+  // the ibv_wc_status that its WR completes with.
+  kRefused = 5,
+  // The sender's QP is in ERR: it takes and answers nothing more.
+  kGone = 6,
+  // The sender was denied access to the receiver's memory.
+  kAccessFault = 7,
+};
+inline constexpr uint8_t kLastPacketKind = 7;
+
+struct Packet {
+  PacketKind kind = PacketKind::kSend;
+  bool solicited = false;
+  // The payload is a list of Descriptors of the sender's memory, not the bytes.
+  bool described = false;
+  uint16_t payload_bytes = 0;
+  uint32_t immediate = 0;  // or the rkey to invalidate
+};
+
+// A piece of the sender's memory that the receiver copies from.
+struct Descriptor {
+  uint32_t arena;
+  uint32_t bytes;
+  uint64_t offset;
+};
+static_assert(sizeof(Descriptor) == 16);
+
+inline constexpr uint32_t kMaxInlineBytes = 512;
+inline constexpr uint32_t kMaxSges = 32;
+inline constexpr uint32_t kMaxPayloadBytes = 512;
+static_assert(kMaxSges * sizeof(Descriptor) <= kMaxPayloadBytes);
+static_assert(kMaxInlineBytes <= kMaxPayloadBytes);
+
+struct ConstBytes {
+  const std::byte* data;
+  uint32_t bytes;
+};
+
+// Who wants to hear that a link's peer hung up.
+class HangUpObserver {
+ public:
+  // On any thread. Must not block.
+  virtual void OnHangUp() = 0;
+
+ protected:
+  ~HangUpObserver() = default;
+};
+
+class Link {
+ public:
+  enum class PeekResult {
+    kNothing,
+    kPacket,
+    kViolation,  // the peer wrote what no peer may write; the link is over
+  };
+  enum class Access {
+    kOk,
+    kNotYet,   // the peer's announcement of that arena is on its way
+    kInvalid,  // outside of the arena, or not mappable that way
+  };
+
+  Link(const Link&) = delete;
+  Link& operator=(const Link&) = delete;
+  virtual ~Link() = default;
+
+  // --- Outgoing
+  // ---------------------------------------------------------------
+
+  // Sends one packet whose payload is the parts, of kMaxPayloadBytes at most.
+  // Returns its position, which grows from packet to packet, or 0 where there
+  // is no room now: room comes with acknowledgements. Packets that end a
+  // connection (kRefused and later kinds) find room that is kept for them, once
+  // each.
+  virtual uint64_t Send(const Packet& packet, const ConstBytes* parts,
+                        int part_count) = 0;
+  // Wakes the peer where it sleeps and what was sent since the last call wants
+  // it to wake. After every batch of Sends.
+  virtual void Wake(bool solicited) = 0;
+  // Packets up to this position were consumed.
+  virtual uint64_t acknowledged() = 0;
+  // The peer is to wake us, where we sleep, once it consumed this position.
+  virtual void WantAcknowledgement(uint64_t position) = 0;
+
+  // --- Incoming
+  // ---------------------------------------------------------------
+
+  // Cheap: one load of one cache line.
+  bool HasIncoming() const {
+    return (rx_word_->load(std::memory_order_acquire) & rx_mask_) == rx_expect_;
+  }
+  // The next packet, which stays the next one until Consume.
+  virtual PeekResult Peek(Packet* packet) = 0;
+  // Copies payload of the packet that Peek gave.
+  // REQUIRES: offset + bytes <= its payload_bytes.
+  virtual void Read(uint32_t offset, void* out, uint32_t bytes) = 0;
+  virtual void Consume() = 0;
+  // Tells the peer what was consumed. After every batch of Consumes.
+  virtual void Acknowledge() = 0;
+  // The sender's QP left RTS: described payload that was copied before this was
+  // found true is whole, what was copied later may not be.
+  virtual bool PeerClosed() const = 0;
+
+  // --- The peer's memory
+  // ------------------------------------------------------
+
+  virtual KeyView peer_keys() const = 0;
+  virtual uint32_t peer_qp_num() const = 0;
+  virtual uint32_t peer_pd() const = 0;
+  // ibv_access_flags that the peer's QP admits.
+  virtual uint32_t peer_access() const = 0;
+  // Where [offset, offset + bytes) of the peer's arena is mapped here.
+  virtual Access Resolve(uint32_t arena, uint64_t offset, uint64_t bytes,
+                         bool writable, std::byte** address) = 0;
+  // Says to the peer's owner that we write under this key, before the key is
+  // looked up; 0: no longer.
+  virtual void PublishWriting(uint32_t key) = 0;
+
+  // --- Our memory
+  // -------------------------------------------------------------
+
+  // Lets the peer have an arena of ours. True: it gets to know of it before
+  // anything that is sent from now on. False: the announcement waits for room
+  // on its way and follows as soon as it can. Thread-safe.
+  virtual bool Announce(uint32_t arena) = 0;
+  // The arena is gone: the peer may forget it. Thread-safe.
+  virtual void Withdraw(uint32_t arena) = 0;
+  // Whether the peer writes under this key of ours now. Thread-safe.
+  virtual bool PeerIsWriting(uint32_t key) const = 0;
+  // What our QP admits.
+  virtual void SetAccess(uint32_t access) = 0;
+
+  // --- Life
+  // -------------------------------------------------------------------
+
+  // The peer hung up; packets that arrived before can still be consumed.
+  // Thread-safe.
+  bool hung_up() const { return hung_up_.load(std::memory_order_acquire); }
+  // Thread-safe; says so to the observer.
+  void MarkHungUp() {
+    hung_up_.store(true, std::memory_order_release);
+    std::lock_guard lock(observer_mutex_);
+    if (observer_ != nullptr) observer_->OnHangUp();
+  }
+  // Null: nobody. Thread-safe; afterwards the previous one is not called.
+  void SetObserver(HangUpObserver* observer) {
+    std::lock_guard lock(observer_mutex_);
+    observer_ = observer;
+  }
+  // Our QP left RTS: the peer must not use what our packets describe any more.
+  virtual void MarkClosed() = 0;
+  // Hangs up. Thread-safe.
+  virtual void HangUp() = 0;
+  // A descriptor to poll for reading, which tells of the peer's waking us and
+  // hanging up; -1 where there is none.
+  virtual int fd() const = 0;
+  // Takes from fd() what there is. May find that the peer hung up, or that it
+  // rang (TakeRing).
+  virtual void Service() = 0;
+  // Whether the peer rang since the last call. It rings once for each arming of
+  // a CQ: one that is still armed must be armed anew.
+  bool TakeRing() { return std::exchange(rang_, false); }
+  // What the last kViolation was.
+  virtual const char* violation() const = 0;
+
+ protected:
+  Link() = default;
+
+  // The word that tells of the next packet: it is there once the word's masked
+  // bits are the expected ones.
+  const std::atomic<uint64_t>* rx_word_ = nullptr;
+  uint64_t rx_mask_ = 0;
+  uint64_t rx_expect_ = 0;
+  bool rang_ = false;
+
+ private:
+  std::atomic<bool> hung_up_{false};
+  std::mutex observer_mutex_;
+  HangUpObserver* observer_ = nullptr;  // guarded by observer_mutex_
+};
+
+}  // namespace rdma::soft
+
+#endif  // VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_LINK_H_

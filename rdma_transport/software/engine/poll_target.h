@@ -1,0 +1,39 @@
+// What a completion queue polls: a QP, seen from its CQ and completion channel.
+//
+// Thread rule: as the CQ it belongs to.
+#ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_POLL_TARGET_H_
+#define VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_POLL_TARGET_H_
+
+#include <cstdint>
+
+#include "rdma_transport/software/engine/link.h"
+
+namespace rdma::soft {
+
+class PollTarget {
+ public:
+  // Whether Progress would find something to do. Cheap: for an idle connection
+  // one load of one cache line that the peer writes.
+  bool Ready() const {
+    return needs_service_ ||
+           (live_link_ != nullptr && live_link_->HasIncoming());
+  }
+
+  // Does what can be done now, within a budget, and adds completions to CQs.
+  virtual void Progress() = 0;
+  // Looks at the link's descriptor (wake-ups, announcements, hang-ups), and
+  // does what follows.
+  virtual void ServiceLink() = 0;
+  // A polled completion freed this many slots of the send queue.
+  virtual void Retire(uint32_t slots) = 0;
+
+ protected:
+  ~PollTarget() = default;
+
+  Link* live_link_ = nullptr;   // while packets are taken from it
+  bool needs_service_ = false;  // there is work beside incoming packets
+};
+
+}  // namespace rdma::soft
+
+#endif  // VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_POLL_TARGET_H_

@@ -1,0 +1,100 @@
+#include "rdma_transport/software/engine/receive_queue.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+
+namespace rdma::soft {
+
+ReceiveQueue::ReceiveQueue(uint32_t depth, uint32_t max_sge)
+    : depth_(depth),
+      max_sge_(max_sge),
+      mask_(std::bit_ceil(std::max(depth, 1u)) - 1),
+      stride_(1 + max_sge),
+      slots_(new Unit[(size_t{mask_} + 1) * stride_]) {}
+
+int ReceiveQueue::Post(const ibv_recv_wr& wr) {
+  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > max_sge_) {
+    return EINVAL;
+  }
+  if (size() == depth_) return ENOMEM;
+  ReceiveWqe* const wqe = Slot(tail_);
+  wqe->wr_id = wr.wr_id;
+  wqe->sge_count = static_cast<uint32_t>(wr.num_sge);
+  for (int i = 0; i < wr.num_sge; ++i) wqe->sges()[i] = wr.sg_list[i];
+  ++tail_;
+  return 0;
+}
+
+SharedReceiveQueue::SharedReceiveQueue(ibv_context* context,
+                                       ProtectionDomain* pd,
+                                       const ibv_srq_init_attr& init,
+                                       AsyncEvents* async_events)
+    : ibv_srq{},
+      queue_(init.attr.max_wr, init.attr.max_sge),
+      async_events_(async_events) {
+  this->context = context;
+  this->pd = pd;
+  srq_context = init.srq_context;
+  pthread_mutex_init(&mutex, nullptr);
+  pthread_cond_init(&cond, nullptr);
+  pd->users.fetch_add(1);
+}
+
+SharedReceiveQueue::~SharedReceiveQueue() {
+  async_events_->Forget(static_cast<ibv_srq*>(this));
+  FromVerbs(pd)->users.fetch_sub(1);
+  pthread_cond_destroy(&cond);
+  pthread_mutex_destroy(&mutex);
+}
+
+int SharedReceiveQueue::Post(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
+  int error = 0;
+  for (; wr != nullptr; wr = wr->next) {
+    error = queue_.Post(*wr);
+    if (error != 0) {
+      *bad_wr = wr;
+      break;
+    }
+  }
+  if (!waiters_.empty()) [[unlikely]] {
+    // Those that still find nothing wait again.
+    std::vector<PollTarget*> waiters;
+    waiters.swap(waiters_);
+    for (PollTarget* target : waiters) target->Progress();
+  }
+  return error;
+}
+
+int SharedReceiveQueue::Modify(const ibv_srq_attr& attributes, int mask) {
+  if ((mask & ~(IBV_SRQ_LIMIT | IBV_SRQ_MAX_WR)) != 0) return EINVAL;
+  if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
+  if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
+  if (attributes.srq_limit > queue_.depth()) return EINVAL;
+  limit_ = attributes.srq_limit;
+  // Armed below the limit: the event is due at once.
+  if (limit_ != 0 && queue_.size() < limit_) RaiseLimit();
+  return 0;
+}
+
+void SharedReceiveQueue::Query(ibv_srq_attr* attributes) const {
+  attributes->max_wr = queue_.depth();
+  attributes->max_sge = queue_.max_sge();
+  attributes->srq_limit = limit_;
+}
+
+void SharedReceiveQueue::RemoveWaiter(PollTarget* target) {
+  waiters_.erase(std::remove(waiters_.begin(), waiters_.end(), target),
+                 waiters_.end());
+}
+
+void SharedReceiveQueue::RaiseLimit() {
+  limit_ = 0;
+  async_events_->Raise(IBV_EVENT_SRQ_LIMIT_REACHED,
+                       static_cast<ibv_srq*>(this));
+}
+
+}  // namespace rdma::soft

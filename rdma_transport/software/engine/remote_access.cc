@@ -1,0 +1,167 @@
+#include "rdma_transport/software/engine/remote_access.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "rdma_transport/software/engine/sge_copy.h"
+
+namespace rdma::soft {
+namespace {
+
+// An announcement is a message on a local socket that was sent before its
+// memory can be asked for, or waits for room there. A peer that never sends it
+// broke the protocol, or is stuck.
+constexpr int64_t kAnnouncementLimitNs = 5'000'000'000;
+
+StepResult Fail(SendWqe& wqe, ibv_wc_status status) {
+  wqe.status = status;
+  return StepResult::kFailed;
+}
+
+bool CheckLocalSges(const QpContext& qp, const SendWqe& wqe,
+                    const ibv_sge* sges, uint32_t access) {
+  for (uint32_t i = 0; i < wqe.sge_count; ++i) {
+    if (sges[i].length != 0 && !qp.memory->CheckLocal(qp.pd, sges[i], access)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Whether the peer grants `needed` to the whole of the work request.
+bool FindRemote(const QpContext& qp, const SendWqe& wqe,
+                const SendDetail& detail, uint32_t needed, KeyRange* range) {
+  const Link& link = *qp.link;
+  return (link.peer_access() & needed) == needed &&
+         link.peer_keys().Find(detail.rkey, range) &&
+         range->Allows(link.peer_pd(), link.peer_qp_num(), needed,
+                       detail.remote_address, wqe.byte_len);
+}
+
+// Finds the mapping of the next piece.
+StepResult Resolve(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
+                   const KeyRange& range, uint64_t bytes, bool writable,
+                   std::byte** address) {
+  const uint64_t offset =
+      range.OffsetOf(detail.remote_address) + detail.bytes_done;
+  switch (qp.link->Resolve(range.arena, offset, bytes, writable, address)) {
+    case Link::Access::kOk:
+      detail.waiting_since_ns = 0;
+      return StepResult::kDone;
+    case Link::Access::kInvalid:
+      return Fail(wqe, IBV_WC_REM_OP_ERR);
+    case Link::Access::kNotYet:
+      break;
+  }
+  const int64_t now_ns = qp.clock->NowNanoseconds();
+  if (detail.waiting_since_ns == 0) detail.waiting_since_ns = now_ns;
+  if (now_ns - detail.waiting_since_ns > kAnnouncementLimitNs) {
+    return Fail(wqe, IBV_WC_RETRY_EXC_ERR);
+  }
+  return StepResult::kLater;
+}
+
+// Says for its lifetime that we write under a key, and orders that before the
+// look at the key.
+class WritingScope {
+ public:
+  WritingScope(Link* link, uint32_t key) : link_(link) {
+    link_->PublishWriting(key);
+    // Pairs with the fence in KeyTable::Revoke.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  ~WritingScope() { link_->PublishWriting(0); }
+  WritingScope(const WritingScope&) = delete;
+  WritingScope& operator=(const WritingScope&) = delete;
+
+ private:
+  Link* const link_;
+};
+
+StepResult Advance(const SendWqe& wqe, SendDetail& detail, uint64_t bytes,
+                   uint64_t* budget_bytes) {
+  detail.bytes_done += bytes;
+  *budget_bytes -= bytes;
+  return detail.bytes_done == wqe.byte_len ? StepResult::kDone
+                                           : StepResult::kMore;
+}
+
+}  // namespace
+
+StepResult ReadStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
+                    const ibv_sge* sges, uint64_t* budget_bytes) {
+  if (wqe.byte_len == 0) return StepResult::kDone;  // no key is looked at
+  if (!CheckLocalSges(qp, wqe, sges, IBV_ACCESS_LOCAL_WRITE)) {
+    return Fail(wqe, IBV_WC_LOC_PROT_ERR);
+  }
+  KeyRange range;
+  if (!FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_READ, &range)) {
+    return Fail(wqe, IBV_WC_REM_ACCESS_ERR);
+  }
+  const uint64_t bytes =
+      std::min(*budget_bytes, wqe.byte_len - detail.bytes_done);
+  std::byte* from;
+  const StepResult found =
+      Resolve(qp, wqe, detail, range, bytes, /*writable=*/false, &from);
+  if (found != StepResult::kDone) return found;
+  Scatter(sges, detail.bytes_done, from, bytes);
+  if (!qp.link->peer_keys().StillValid(range)) {
+    return Fail(wqe, IBV_WC_REM_ACCESS_ERR);
+  }
+  return Advance(wqe, detail, bytes, budget_bytes);
+}
+
+StepResult WriteStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
+                     const ibv_sge* sges, uint64_t* budget_bytes) {
+  if (wqe.byte_len == 0) return StepResult::kDone;
+  if (!wqe.Has(IBV_SEND_INLINE) && !CheckLocalSges(qp, wqe, sges, 0)) {
+    return Fail(wqe, IBV_WC_LOC_PROT_ERR);
+  }
+  const WritingScope writing(qp.link, detail.rkey);
+  KeyRange range;
+  if (!FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_WRITE, &range)) {
+    return Fail(wqe, IBV_WC_REM_ACCESS_ERR);
+  }
+  const uint64_t bytes =
+      std::min(*budget_bytes, wqe.byte_len - detail.bytes_done);
+  std::byte* to;
+  const StepResult found =
+      Resolve(qp, wqe, detail, range, bytes, /*writable=*/true, &to);
+  if (found != StepResult::kDone) return found;
+  Gather(sges, detail.bytes_done, to, bytes);
+  return Advance(wqe, detail, bytes, budget_bytes);
+}
+
+StepResult AtomicStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
+                      const ibv_sge* sges) {
+  if (wqe.byte_len != sizeof(uint64_t)) return Fail(wqe, IBV_WC_LOC_LEN_ERR);
+  if (!CheckLocalSges(qp, wqe, sges, IBV_ACCESS_LOCAL_WRITE)) {
+    return Fail(wqe, IBV_WC_LOC_PROT_ERR);
+  }
+  if (detail.remote_address % sizeof(uint64_t) != 0) {
+    return Fail(wqe, IBV_WC_REM_INV_REQ_ERR);
+  }
+  const WritingScope writing(qp.link, detail.rkey);
+  KeyRange range;
+  if (!FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_ATOMIC, &range)) {
+    return Fail(wqe, IBV_WC_REM_ACCESS_ERR);
+  }
+  std::byte* address;
+  const StepResult found = Resolve(qp, wqe, detail, range, sizeof(uint64_t),
+                                   /*writable=*/true, &address);
+  if (found != StepResult::kDone) return found;
+  if (reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) != 0) {
+    return Fail(wqe, IBV_WC_REM_OP_ERR);  // the peer's table lies
+  }
+  std::atomic_ref<uint64_t> word(*reinterpret_cast<uint64_t*>(address));
+  uint64_t before = detail.compare_add;
+  if (wqe.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    before = word.fetch_add(detail.compare_add);
+  } else {
+    word.compare_exchange_strong(before, detail.swap);
+  }
+  Scatter(sges, 0, reinterpret_cast<const std::byte*>(&before), sizeof(before));
+  return StepResult::kDone;
+}
+
+}  // namespace rdma::soft

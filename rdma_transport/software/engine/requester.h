@@ -1,0 +1,155 @@
+// The sending half of a QP: takes work requests, starts them in order, and
+// completes them in order.
+//
+// SENDs go into the link within post_send while nothing older blocks them.
+// READs and atomics are carried out a piece each turn, and later SENDs and
+// WRITEs may overtake them unless fenced, as on hardware: a long READ does not
+// delay a short message. WRITEs are not overtaken.
+//
+//   if (int error = requester.Post(wr, &bad_wr)) ...
+//   if (requester.Progress()) qp->EnterError();    // a work request failed
+//
+// Thread rule: as the QP.
+#ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_REQUESTER_H_
+#define VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_REQUESTER_H_
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+
+#include "rdma_transport/software/engine/qp_context.h"
+#include "rdma_transport/software/engine/remote_access.h"
+#include "rdma_transport/software/engine/send_queue.h"
+
+namespace rdma::soft {
+
+// READs and atomics of a QP that are started and not over; ibv_device_attr's
+// max_qp_rd_atom.
+inline constexpr uint32_t kMaxReads = 128;
+
+// Slots of started READs, oldest first.
+class ReadFifo {
+ public:
+  bool empty() const { return head_ == tail_; }
+  uint32_t size() const { return tail_ - head_; }
+  uint32_t front() const { return slots_[head_ % kMaxReads]; }
+  // REQUIRES: size() < kMaxReads.
+  void push(uint32_t slot) { slots_[tail_++ % kMaxReads] = slot; }
+  void pop() { ++head_; }
+  void clear() { head_ = tail_; }
+
+ private:
+  uint32_t head_ = 0;
+  uint32_t tail_ = 0;
+  std::array<uint32_t, kMaxReads> slots_;
+};
+
+class Requester {
+ public:
+  // REQUIRES: `qp` outlives this.
+  Requester(const QpContext* qp, const ibv_qp_cap& cap, bool signal_all);
+  ~Requester();
+
+  // ibv_post_send(3) in a state that admits it. Work requests that can start
+  // do; the others wait for Progress. Returns 0 or an errno value.
+  int Post(ibv_send_wr* wr, ibv_send_wr** bad_wr);
+
+  // Whether Progress may have something to do.
+  bool NeedsService() const {
+    return signaled_pending_ != 0 || sq_.started_ != sq_.tail_ ||
+           !reads_.empty() || failed_;
+  }
+  // Starts, copies and completes what can be, within a budget. True: a work
+  // request failed and was completed, all older ones too; the QP goes to ERR.
+  bool Progress();
+
+  // RTS, or not. REQUIRES for running: connected, or SetUnreachable.
+  void SetRunning(bool running) { running_ = running; }
+  // RTS without a connection, or to a peer that takes nothing any more: what is
+  // posted fails with RETRY_EXC_ERR, as retries to nobody do.
+  void SetUnreachable() { unreachable_ = true; }
+  void SetMaxReads(uint32_t max_reads) { max_reads_ = max_reads; }
+
+  // The responder refused the oldest SEND that it did not acknowledge.
+  void OnRefused(ibv_wc_status status);
+  // The peer's QP is in ERR: what is not over will never be.
+  void OnPeerGone();
+
+  // Completes what is over, then everything else with WR_FLUSH_ERR.
+  void Flush();
+  // Forgets everything; nothing completes.
+  void Reset();
+
+  void Retire(uint32_t slots) { sq_.free_ += slots; }
+  // All that was posted is over.
+  bool drained() const { return sq_.done_ == sq_.tail_; }
+
+ private:
+  enum class StartResult {
+    kStarted,
+    kBlocked,  // and everything behind it
+    kBusy,     // blocked by work of our own: no peer will ring for it
+  };
+  // Where the bytes of a SEND come from: the caller's work request, or its
+  // copy.
+  struct Source {
+    const ibv_sge* sges;
+    uint32_t count;
+    bool inline_data;
+  };
+
+  int PostOne(const ibv_send_wr& wr);
+  int Validate(const ibv_send_wr& wr, uint64_t* total_bytes) const;
+
+  // Nothing but room stands in its way.
+  bool MayStart(const SendWqe& wqe) const;
+  // Starts what waits, in order.
+  void StartWaiting(uint64_t* budget_bytes);
+  StartResult Start(uint32_t index, uint64_t* budget_bytes);
+  StartResult StartSend(SendWqe& wqe, const Source& source);
+  StartResult StartRead(uint32_t index);
+  StartResult StartWrite(uint32_t index, uint64_t* budget_bytes);
+  StartResult StartBind(uint32_t index);
+  StartResult StartInvalidate(SendWqe& wqe);
+  // Fills `descriptors` from the SGEs. kStarted: it did.
+  StartResult Describe(SendWqe& wqe, const Source& source,
+                       Descriptor* descriptors, uint32_t* count);
+  StartResult PutIntoLink(SendWqe& wqe, const Packet& packet,
+                          const ConstBytes* parts, int part_count);
+
+  void RunReads(uint64_t* budget_bytes);
+  // Marks it failed: nothing behind it starts any more.
+  StartResult Fail(SendWqe& wqe, ibv_wc_status status);
+  void OnAccessFault(const SendWqe& wqe);
+
+  // True: the failed work request was reached.
+  bool CompleteFinished();
+  bool IsAcknowledged(uint64_t position);
+  void Complete(SendWqe& wqe, ibv_wc_status status);
+  void UpdateBusy();
+  void WakePeer();
+
+  const QpContext* const qp_;
+  const ibv_qp_cap cap_;
+  const bool signal_all_;
+  SendQueue sq_;
+
+  bool running_ = false;
+  bool unreachable_ = false;
+  bool failed_ = false;  // the work request at failed_index_ did
+  bool blocked_by_own_work_ = false;
+  bool busy_ = false;  // counted in the CQ's busy targets
+  bool sent_solicited_ = false;
+  bool sent_ = false;  // since the last Wake
+  uint32_t failed_index_ = 0;
+  uint32_t signaled_pending_ = 0;  // posted, and not completed
+  uint32_t reported_ = 0;  // slots before this one are covered by a completion
+  uint32_t max_reads_ = 0;
+  uint64_t acknowledged_ = 0;
+  ReadFifo reads_;  // slots in phase kReading
+};
+
+}  // namespace rdma::soft
+
+#endif  // VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_REQUESTER_H_

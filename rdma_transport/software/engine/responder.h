@@ -1,0 +1,121 @@
+// The receiving half of a QP: matches packets with posted receives and puts the
+// data there.
+//
+// A SEND that is described, not inline, is copied straight out of the sender's
+// memory into the receive, in pieces where it is long; its receive is taken off
+// the queue at the start. A SEND without a receive waits at the head of the
+// link (receiver not ready) until one is posted, or is refused once the
+// sender's retries would be used up.
+//
+//   switch (responder.Receive(packet, &budget_bytes)) ...
+//
+// Thread rule: as the QP.
+#ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_RESPONDER_H_
+#define VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_RESPONDER_H_
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "rdma_transport/software/engine/link.h"
+#include "rdma_transport/software/engine/qp_context.h"
+#include "rdma_transport/software/engine/receive_queue.h"
+
+namespace rdma::soft {
+
+// The time that an encoded RNR NAK timer stands for (IBTA volume 1, 9.7.5.2.8).
+int64_t RnrTimerNs(uint8_t min_rnr_timer);
+
+class Responder {
+ public:
+  enum class Result {
+    kConsumed,
+    kNotReady,  // no receive is posted
+    kMore,      // the budget is used up, or the sender's memory is not here yet
+    kFailed,    // the receive failed, and was completed; the QP goes to ERR
+    kViolation,  // the peer broke the protocol
+  };
+
+  // `srq` may be null: the QP has a receive queue of its own then.
+  Responder(const QpContext* qp, SharedReceiveQueue* srq,
+            const ibv_qp_cap& cap);
+  ~Responder();
+
+  // ibv_post_recv(3) in a state that admits it.
+  int Post(ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
+
+  // Takes a SEND or WRITE_WITH_IMM, the next packet of the link.
+  Result Receive(const Packet& packet, uint64_t* budget_bytes);
+
+  // A packet waits for a receive, or is half copied.
+  bool NeedsService() const { return waits_for_receive() || held_.has_value(); }
+  bool waits_for_receive() const { return not_ready_since_ns_ != 0; }
+  // The sender was refused: what it sent behind that is dropped, and must not
+  // be acknowledged.
+  bool discarding() const { return discarding_; }
+
+  // How long a sender without a receive waits: retry 7 is for ever.
+  void SetRnr(uint8_t min_rnr_timer, uint8_t peer_rnr_retry) {
+    min_rnr_timer_ = min_rnr_timer;
+    peer_rnr_retry_ = peer_rnr_retry;
+  }
+  void SetMinRnrTimer(uint8_t value) { min_rnr_timer_ = value; }
+
+  // Completes what is posted, and what is half copied, with WR_FLUSH_ERR.
+  void Flush();
+  // Forgets everything; nothing completes.
+  void Reset();
+
+ private:
+  // A described SEND on its way.
+  struct Held {
+    uint64_t wr_id;
+    uint32_t sge_count;
+    uint32_t descriptor_count;
+    uint64_t total_bytes;
+    uint64_t bytes_done;
+    uint32_t descriptor;         // the current one
+    uint32_t descriptor_offset;  // in it
+    int64_t waiting_since_ns;
+    std::array<ibv_sge, kMaxSges> sges;
+    std::array<Descriptor, kMaxSges> descriptors;
+  };
+
+  const ReceiveWqe* Front() const {
+    return srq_ != nullptr ? srq_->Front() : queue_.Front();
+  }
+  void Pop() { srq_ != nullptr ? srq_->Pop() : queue_.Pop(); }
+
+  Result OnNotReady();
+  void OnReady();
+  Result ReceiveInline(const Packet& packet, const ReceiveWqe& wqe);
+  Result ReceiveImmediate(const Packet& packet, const ReceiveWqe& wqe);
+  // Takes the receive off its queue for a described SEND.
+  Result Hold(const Packet& packet, const ReceiveWqe& wqe);
+  Result ContinueHeld(const Packet& packet, uint64_t* budget_bytes);
+  Result CopyPiece(uint64_t* budget_bytes);
+
+  // Whether the receive takes `bytes`: IBV_WC_SUCCESS, LOC_LEN_ERR or
+  // LOC_PROT_ERR.
+  ibv_wc_status CheckRoom(const ibv_sge* sges, uint32_t count,
+                          uint64_t bytes) const;
+  Result Finish(const Packet& packet, uint64_t wr_id, uint32_t byte_len);
+  Result FailReceive(uint64_t wr_id, ibv_wc_status status);
+  void Refuse(ibv_wc_status status);
+  void CompleteFlushed(uint64_t wr_id);
+
+  const QpContext* const qp_;
+  SharedReceiveQueue* const srq_;
+  ReceiveQueue queue_;
+  std::optional<Held> held_;
+  bool discarding_ = false;
+  uint8_t min_rnr_timer_ = 0;
+  uint8_t peer_rnr_retry_ = 7;
+  int64_t not_ready_since_ns_ = 0;  // 0: ready
+};
+
+}  // namespace rdma::soft
+
+#endif  // VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_RESPONDER_H_

@@ -1,0 +1,165 @@
+// A link on shared memory: two rings, one for each direction, and a Unix socket
+// beside them that wakes sleepers, passes descriptors of arenas, and whose end
+// is the end of the connection.
+//
+// Each side writes its own segment (link_segment.h) and reads the peer's; what
+// is read is checked, because the peer may write anything there.
+//
+// After the handshake these messages go over the socket:
+//
+//   ring      somebody armed a CQ, and there is something for it
+//   announce  an arena's id, with its descriptor
+//   withdraw  an arena's id: it is gone
+//
+// Thread rule: as Link has it.
+#ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_SHM_SHM_LINK_H_
+#define VERBENA_RDMA_TRANSPORT_SOFTWARE_SHM_SHM_LINK_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+
+#include "rdma_transport/software/engine/arena.h"
+#include "rdma_transport/software/engine/device_segment.h"
+#include "rdma_transport/software/engine/link.h"
+#include "rdma_transport/software/engine/memfd.h"
+#include "rdma_transport/software/shm/control_socket.h"
+#include "rdma_transport/software/shm/link_segment.h"
+#include "rdma_transport/software/shm/mapping_cache.h"
+#include "rdma_transport/software/unique_fd.h"
+
+namespace rdma::soft {
+
+class ShmLink final : public Link {
+ public:
+  struct Local {
+    Segment segment;  // of LinkSegmentBytes(ring_lines)
+    uint32_t ring_lines = 0;
+  };
+  // What the peer's handshake said; checked by whoever decoded it.
+  struct Peer {
+    std::shared_ptr<const PeerMapping> device;   // of kDeviceSegmentBytes
+    std::shared_ptr<const PeerMapping> segment;  // of LinkSegmentBytes
+    uint32_t ring_lines = 0;
+    uint32_t qp_num = 0;
+    uint32_t pd = 0;
+    uint32_t send_cq_line = 0;
+    uint32_t recv_cq_line = 0;
+  };
+
+  // `asymmetric`: both sides use AsymmetricFence. REQUIRES: `arenas` and
+  // `cache` outlive the link.
+  ShmLink(UniqueFd socket, Local local, Peer peer, bool asymmetric,
+          const ArenaTable* arenas, MappingCache* cache);
+
+  uint64_t Send(const Packet& packet, const ConstBytes* parts,
+                int part_count) override;
+  void Wake(bool solicited) override;
+  uint64_t acknowledged() override;
+  void WantAcknowledgement(uint64_t position) override;
+
+  PeekResult Peek(Packet* packet) override;
+  void Read(uint32_t offset, void* out, uint32_t bytes) override;
+  void Consume() override;
+  void Acknowledge() override;
+  bool PeerClosed() const override;
+
+  KeyView peer_keys() const override { return peer_keys_; }
+  uint32_t peer_qp_num() const override { return peer_.qp_num; }
+  uint32_t peer_pd() const override { return peer_.pd; }
+  uint32_t peer_access() const override;
+  Access Resolve(uint32_t arena, uint64_t offset, uint64_t bytes, bool writable,
+                 std::byte** address) override;
+  void PublishWriting(uint32_t key) override;
+
+  bool Announce(uint32_t arena) override;
+  void Withdraw(uint32_t arena) override;
+  bool PeerIsWriting(uint32_t key) const override;
+  void SetAccess(uint32_t access) override;
+
+  void MarkClosed() override;
+  void HangUp() override;
+  int fd() const override { return socket_.get(); }
+  void Service() override;
+  const char* violation() const override { return violation_; }
+
+ private:
+  // Arena ids below this are looked up without a lock once they are announced.
+  static constexpr uint32_t kFastArenas = 256;
+
+  struct PendingControl {
+    uint32_t type;
+    uint32_t arena;
+  };
+
+  // The peer's CQ lines that we look at, and what we rang for.
+  struct Bell {
+    const std::atomic<uint32_t>* armed = nullptr;
+    uint32_t rung = 0;
+  };
+
+  uint64_t LapOf(uint64_t position) const {
+    return (position >> tx_shift_) + 1;
+  }
+  bool HasRoomFor(uint32_t lines, uint32_t reserve);
+  void WritePayload(uint64_t position, uint32_t lines, const ConstBytes* parts,
+                    int part_count, uint64_t lap);
+  void ExpectNext();
+  void FenceBeforeBell() const;
+  void Ring(Bell* bell, uint32_t armed);
+
+  std::shared_ptr<const PeerMapping> FindArena(uint32_t arena);
+  void OnAnnouncement(uint32_t arena, int fd);
+
+  // REQUIRES: control_mutex_ is held.
+  SendResult SendControl(const PendingControl& control);
+  void FlushControl();
+
+  // What sending touches.
+  RingLine* const tx_lines_;
+  const uint32_t tx_mask_;
+  const uint32_t tx_shift_;
+  uint64_t tx_position_ = 0;
+  uint64_t tx_consumed_ = 0;  // as last seen
+  Bell recv_bell_;
+  LinkControl* const own_;
+  const bool asymmetric_;
+  std::atomic<bool> control_pending_{false};
+
+  // What receiving touches.
+  const RingLine* const rx_lines_;
+  const uint32_t rx_ring_mask_;
+  const uint32_t rx_shift_;
+  uint64_t rx_position_ = 0;
+  uint32_t rx_packet_lines_ = 0;
+  Bell send_bell_;
+  Bell* ack_bell_;  // recv_bell_ where the peer uses one CQ for both
+  const LinkControl* const theirs_;
+  uint64_t wanted_ = 0;
+
+  uint32_t last_arena_ = 0;
+  std::shared_ptr<const PeerMapping> last_mapping_;
+  std::unordered_map<uint32_t, std::shared_ptr<const PeerMapping>> arenas_;
+
+  const UniqueFd socket_;
+  const Local local_;
+  const Peer peer_;
+  const KeyView peer_keys_;
+  const ArenaTable* const own_arenas_;
+  MappingCache* const cache_;
+  const char* violation_ = "";
+
+  std::atomic<uint64_t> announced_bits_[kFastArenas / 64] = {};
+  std::mutex control_mutex_;
+  std::unordered_set<uint32_t> announced_;  // guarded by control_mutex_
+  std::deque<PendingControl> pending_;      // guarded by control_mutex_
+};
+
+}  // namespace rdma::soft
+
+#endif  // VERBENA_RDMA_TRANSPORT_SOFTWARE_SHM_SHM_LINK_H_
