@@ -1,0 +1,23 @@
+#include "rdma_transport/statistics.h"
+
+#include <atomic>
+
+#include "rdma_transport/connection.h"
+
+namespace rdma {
+
+TransportStatistics GetTransportStatistics() {
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  const TransportCounters& counters = TransportCounters::Get();
+  return {
+      .eager_messages_sent = counters.eager_messages_sent.load(kRelaxed),
+      .eager_messages_received =
+          counters.eager_messages_received.load(kRelaxed),
+      .rendezvous_messages_sent =
+          counters.rendezvous_messages_sent.load(kRelaxed),
+      .rendezvous_messages_received =
+          counters.rendezvous_messages_received.load(kRelaxed),
+  };
+}
+
+}  // namespace rdma
