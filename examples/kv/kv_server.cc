@@ -7,20 +7,22 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "examples/kv/format.h"
 #include "examples/kv/kv_service.h"
 #include "examples/kv/storage.h"
+#include "rdma_transport/statistics.h"
 #include "rpc/rpc.h"
 
 DEFINE_string(address, "rdma://127.0.0.1:50051",
@@ -120,6 +122,15 @@ void WaitForEndSignal() {
   absl::FPrintF(stderr, "kv_server: %s: ending\n", strsignal(signal));
 }
 
+TransportFacts FactsOf(const rpc::Server& server) {
+  const rdma::TransportStatistics counts = rdma::GetTransportStatistics();
+  return {.device = server.device(),
+          .messages_eager =
+              counts.eager_messages_sent + counts.eager_messages_received,
+          .messages_rendezvous = counts.rendezvous_messages_sent +
+                                 counts.rendezvous_messages_received};
+}
+
 ExitCode Serve() {
   const uint64_t limit = MemoryLimit();
   Storage storage(
@@ -128,9 +139,7 @@ ExitCode Serve() {
        // Never those of a run before this one.
        .version_base = static_cast<uint64_t>(absl::ToUnixMicros(absl::Now()))});
   std::unique_ptr<rpc::Server> server;
-  KeyValueService service(&storage, [&server] {
-    return TransportFacts{.device = server->device()};
-  });
+  KeyValueService service(&storage, [&server] { return FactsOf(*server); });
 
   int port = 0;
   rpc::ServerBuilder builder;
