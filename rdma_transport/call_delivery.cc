@@ -57,8 +57,8 @@ void CallDelivery::Close(Call& call, rpc::CallOutcome outcome) {
   poller_->timers().Cancel(&call);
   if (!outcome.status.ok()) {
     call.cut_off.store(true, std::memory_order_release);
-    call.inbox.clear();
   }
+  call.inbox.clear();
   call.sent_count = 0;
   call.outcome = std::move(outcome);
   if (!call.busy) poller_->MakeReady(&call);
@@ -80,6 +80,9 @@ void CallDelivery::DeliverNext(Call& call) {
   if (!call.inbox.empty()) {
     const std::unique_ptr<HeldFrame> held = std::move(call.inbox.front());
     call.inbox.erase(call.inbox.begin());
+    if (held->frame.end && call.is_client && call.connection != nullptr) {
+      call.connection->FinishCall(call);
+    }
     DeliverFrame(call, held->frame, held->opens);
     return;
   }

@@ -35,8 +35,8 @@ class CallDelivery final : public CallDeliverer {
   // A frame given to Send is done with.
   void Sent(Call& call);
 
-  // Decides how the call ended and has its last callback made. Where `outcome`
-  // is not OK, frames that were not delivered yet are dropped.
+  // Decides how the call ended and has its last callback made. Frames that were
+  // not delivered yet are dropped. REQUIRES: nothing is being read for it.
   void Close(Call& call, rpc::CallOutcome outcome);
 
   // The same for a call whose last frame is about to be delivered, in order:

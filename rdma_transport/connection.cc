@@ -12,7 +12,6 @@ namespace {
 
 constexpr uint32_t kSendQueueDepth = 256;
 constexpr uint32_t kMaxSendSge = 8;
-constexpr uint16_t kFeatureWindows = 1 << 0;
 constexpr uint32_t kMaxReads = 16;
 
 static_assert(kSendQueueDepth > 2 * kMaxSegments + 1,
@@ -39,7 +38,7 @@ Connection::Connection(Poller* poller, CallDelivery* delivery,
       owner_(owner),
       settings_(settings),
       is_client_(is_client),
-      send_queue_(kSendQueueDepth) {}
+      send_queue_(0) {}
 
 absl::Status Connection::Init() {
   DeviceContext& context = poller_->context();
@@ -56,6 +55,7 @@ absl::Status Connection::Init() {
                               depths);
   if (!qp.ok()) return qp.status();
   qp_ = *std::move(qp);
+  send_queue_ = SendQueue(std::min(kSendQueueDepth, qp_->depths().max_send_wr));
   inline_limit_ = std::min<uint32_t>(qp_->depths().max_inline_data,
                                      kMaxInlineBytes);
   if (absl::Status status = poller_->receive_pool().Reserve(kInitialWindow);
@@ -81,11 +81,9 @@ Handshake Connection::OwnHandshake() const {
 
 void Connection::ApplyPeerHandshake(const Handshake& peer) {
   peer_windows_ = (peer.features & kFeatureWindows) != 0;
-  frame_limit_ = peer.receive_buffer_bytes;
+  frame_limit_ = eager_limit_ = peer.receive_buffer_bytes;
   if (settings_.eager_limit_bytes != 0) {
-    frame_limit_ = std::min(frame_limit_,
-                            std::max(settings_.eager_limit_bytes,
-                                     kMinReceiveBufferBytes));
+    eager_limit_ = std::min(frame_limit_, settings_.eager_limit_bytes);
   }
   peer_initial_credits_ = peer.initial_credits;
   send_credits_.Reset(peer.initial_credits);
@@ -127,7 +125,7 @@ absl::StatusOr<Connection*> Connection::Accept(Poller* poller,
     cm.Destroy(event.id);
     return why;
   };
-  const absl::StatusOr<Handshake> peer = DecodeHandshake(event.private_data);
+  const absl::StatusOr<Handshake> peer = DecodeHandshake(event.private_data, "server", "client");
   if (!peer.ok()) return decline(peer.status());
   std::unique_ptr<Connection> connection = absl::WrapUnique(
       new Connection(poller, delivery, owner, settings, /*is_client=*/false));
@@ -183,9 +181,8 @@ void Connection::OnCmEvent(CmEvent& event) {
       return;
     }
     case CmEvent::Type::kDisconnected:
-      Close(absl::UnavailableError(
-          absl::StrCat("the connection to ", peer_name_, " was closed by the "
-                       "peer, or the peer ended")));
+      // What it had sent before is still to be had from the CQ.
+      poller_->NotifyWhenPolled(this);
       return;
     case CmEvent::Type::kConnectRequest:
     case CmEvent::Type::kListenFailed:
@@ -195,7 +192,7 @@ void Connection::OnCmEvent(CmEvent& event) {
 
 void Connection::OnUp(const CmEvent& event) {
   if (state_ != State::kConnecting) return;  // a server's is up since Accept
-  const absl::StatusOr<Handshake> peer = DecodeHandshake(event.private_data);
+  const absl::StatusOr<Handshake> peer = DecodeHandshake(event.private_data, "client", "server");
   if (!peer.ok()) {
     Close(absl::Status(absl::StatusCode::kUnavailable,
                        absl::StrCat("the server at ", peer_name_, ": ",
@@ -207,6 +204,16 @@ void Connection::OnUp(const CmEvent& event) {
       std::min<uint32_t>(kMaxReads, event.responder_resources), 1);
   state_ = State::kUp;
   owner_->OnConnectionUp(*this);
+  // No call was open yet, so no callback can come of these.
+  for (auto& [wc, buffer] : std::exchange(early_, {})) {
+    OnReceive(wc, std::move(buffer));
+  }
+}
+
+void Connection::OnPolled() {
+  Close(absl::UnavailableError(absl::StrCat(
+      "the connection to ", peer_name_,
+      " was closed by the peer, or the peer ended")));
 }
 
 // ---- Calls.
@@ -246,12 +253,9 @@ void Connection::OpenCall(Call& call, std::string_view path,
 
   Outgoing out;
   out.fields.kind = FrameKind::kOpen;
-  out.fields.detail = call.method_index;
   out.fields.method_path = path;
-  if (call.deadline != absl::InfiniteFuture()) {
-    out.fields.timeout_us = static_cast<uint64_t>(std::max<int64_t>(
-        absl::ToInt64Microseconds(call.deadline - absl::Now()), 1));
-  }
+  out.method_index = call.method_index;
+  out.deadline = call.deadline;
   SendFrame(call, frame, out);
 }
 
@@ -264,10 +268,12 @@ void Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
   if (ends_call && call.owes_done) {
     // The answer says done for the request.
     call.owes_done = false;
+    out.says_done = true;
     out.invalidate_rkey = call.done_rkey;
   }
   SendFrame(call, frame, out);
   if (ends_call && call.connection == this) {
+    AbandonReads(call.handle);
     DetachCall(call);
     delivery_->Close(call, {absl::OkStatus(), true});
   }
@@ -287,6 +293,11 @@ void Connection::SendFrame(Call& call, rpc::OutgoingFrame& frame,
   out.notify_sent = !frame.end;
   call.sent_end = frame.end;
   Submit(out);
+}
+
+void Connection::FinishCall(Call& call) {
+  DetachCall(call);
+  delivery_->CloseAfterLastFrame(call);
 }
 
 void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
@@ -320,6 +331,7 @@ void Connection::Close(const absl::Status& why) {
   poller_->timers().Cancel(&shrink_timer_);
   poller_->timers().Cancel(&memory_timer_);
   queue_.clear();
+  early_.clear();
   invalidations_.clear();
   waiting_reads_.clear();
   for (const std::unique_ptr<IncomingRead>& read : reads_) read->Abandon();
@@ -335,8 +347,48 @@ void Connection::Close(const absl::Status& why) {
   if (absl::Status status = qp_->MoveToError(); !status.ok()) {
     rpc::Log(rpc::LogLevel::kError, status.ToString());
   }
+  PostMarker();
   owner_->OnConnectionDown(*this, why, was_up);
   MaybeFinish();
+}
+
+// What completed in order but unsignaled raises no completion, not even when the
+// QP flushes: one that does tells that all before it is done with.
+void Connection::PostMarker() {
+  if (marker_posted_ || !send_queue_.ends_unsignaled() ||
+      !send_queue_.HasRoom(1)) {
+    return;
+  }
+  ibv_send_wr wr = {};
+  bool signaled = true;
+  send_queue_.Push(&signaled, &wr.wr_id);
+  wr.opcode = IBV_WR_SEND;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  ibv_send_wr* bad = nullptr;
+  if (ibv_post_send(qp_->get(), &wr, &bad) == 0) {
+    marker_posted_ = true;
+  } else {
+    send_queue_.Unpush(1);  // the queue is full; its flushing makes room
+  }
+}
+
+void Connection::CloseWhenFlushed(const absl::Status& why) {
+  close_when_flushed_ = why;
+  poller_->MarkDirty(this);
+}
+
+// A signaled frame behind all others tells when the peer has them.
+void Connection::CloseIfFlushed() {
+  if (!queue_.empty() || !offers_.empty() || !reads_.empty()) return;
+  if (!flush_posted_ && send_queue_.ends_unsignaled()) {
+    if (!send_credits_.CanSendCredits() || !send_queue_.HasRoom(1)) return;
+    flush_posted_ = true;
+    Outgoing out;
+    out.fields.kind = FrameKind::kCredit;
+    out.signaled = true;
+    (void)PostEager(out, out.prefix_bytes());
+  }
+  if (send_queue_.empty()) Close(close_when_flushed_);
 }
 
 void Connection::Unpin() {

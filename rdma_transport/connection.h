@@ -103,6 +103,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void OpenCall(Call& call, std::string_view path, rpc::OutgoingFrame& frame);
   // Sends a further frame; a server's `end` ends the call.
   void SendData(Call& call, rpc::OutgoingFrame& frame);
+  // Client: the call's last frame is about to be delivered.
+  void FinishCall(Call& call);
   // Ends the call here, and tells the peer. `not_run`: no handler saw it.
   void ResetCall(Call& call, const absl::Status& why, bool not_run = false);
   // Tells the peer that the offer with the call's opening has been read.
@@ -112,6 +114,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
 
   // Closes the connection; see above. Later ones have no effect.
   void Close(const absl::Status& why);
+  // The same once the peer has everything that was sent.
+  void CloseWhenFlushed(const absl::Status& why);
 
   bool up() const { return state_ == State::kUp; }
   // Whether a further call can be opened: there is a free slot.
@@ -125,8 +129,10 @@ class Connection final : public PolledConnection, public CmEventHandler {
 
   // PolledConnection, CmEventHandler.
   void OnReceive(const ibv_wc& wc, rpc::Buffer buffer) override;
+  void OnReceiveError(const ibv_wc& wc) override;
   void OnSendCompletion(const ibv_wc& wc) override;
   void Flush() override;
+  void OnPolled() override;
   void OnCmEvent(CmEvent& event) override;
 
  private:
@@ -146,6 +152,10 @@ class Connection final : public PolledConnection, public CmEventHandler {
     rpc::BufferChain attachment;
     // SEND with invalidate of this key, if not 0.
     uint32_t invalidate_rkey = 0;
+    bool says_done = false;  // for the call's offer, besides
+    bool signaled = false;
+    absl::Time deadline = absl::InfiniteFuture();  // kOpen
+    uint32_t method_index = 0;                     // kOpen
     rpc::CallHandle call;
     bool notify_sent = false;
 
@@ -158,7 +168,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   };
   struct QueuedFrame {
     Outgoing out;
-    std::string header;
+    std::vector<std::byte> header;  // stays where it is when this is moved
   };
   enum class PostResult { kPosted, kBlocked };
 
@@ -194,6 +204,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   // Sending (connection_send.cc).
   void SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
   void Submit(Outgoing& out);
+  void PrepareOpen(Outgoing& out);
   void Queue(Outgoing& out);
   void FlushQueue();
   // kBlocked leaves `out` as it was; an error is the call's.
@@ -251,6 +262,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
 
   void AttachCall(Call& call, uint32_t slot);
   void DetachCall(Call& call);
+  void PostMarker();
+  void CloseIfFlushed();
   void OnShrinkTimer();
   void MaybeFinish();
 
@@ -262,6 +275,9 @@ class Connection final : public PolledConnection, public CmEventHandler {
   State state_ = State::kConnecting;
   bool buried_ = false;
   bool going_away_ = false;  // server: SendGoAway was called
+  bool marker_posted_ = false;
+  bool flush_posted_ = false;
+  absl::Status close_when_flushed_;  // OK: not asked for
   uint32_t pins_ = 0;
   std::string peer_name_;
 
@@ -271,7 +287,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   std::unique_ptr<QueuePair> qp_;
   CmId* id_ = nullptr;
 
-  uint32_t frame_limit_ = 0;   // largest frame to send
+  uint32_t frame_limit_ = 0;   // largest frame the peer takes
+  uint32_t eager_limit_ = 0;   // largest frame to send without an offer
   uint32_t inline_limit_ = 0;
   uint32_t max_reads_ = 1;     // READs outstanding at once
   bool use_windows_ = false;   // grant by windows
@@ -298,14 +315,19 @@ class Connection final : public PolledConnection, public CmEventHandler {
   size_t live_calls_ = 0;
   uint32_t next_sequence_ = 1;
 
-  // Client: which methods the peer knows; server: what they are.
-  std::vector<bool> defined_methods_;
+  // Client: the numbers under which the peer knows methods, plus one, by the
+  // endpoint's; server: what they are.
+  std::vector<uint32_t> method_numbers_;
+  uint32_t next_method_number_ = 0;
   std::deque<Method> methods_;
 
   struct WaitingRead {
     std::unique_ptr<IncomingRead> read;
     int64_t give_up_ns;
   };
+  // Client: what came before the connection was reported as up.
+  std::vector<std::pair<ibv_wc, rpc::Buffer>> early_;
+
   std::deque<WaitingRead> waiting_reads_;  // for memory
   std::deque<std::unique_ptr<IncomingRead>> reads_;
   uint32_t reads_outstanding_ = 0;

@@ -323,10 +323,6 @@ void Connection::FinishRead(IncomingRead* read) {
   } else {
     SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
   }
-  if (is_client_ && held->frame.end) {
-    DetachCall(*call);
-    delivery_->CloseAfterLastFrame(*call);
-  }
   delivery_->Complete(*call, held);
 }
 
@@ -360,8 +356,10 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     }
   });
   if (state_ == State::kClosing) {
+    PostMarker();
     MaybeFinish();
-  } else if (!queue_.empty() || !reads_.empty() || !invalidations_.empty()) {
+  } else if (!queue_.empty() || !reads_.empty() || !invalidations_.empty() ||
+             !close_when_flushed_.ok()) {
     poller_->MarkDirty(this);
   }
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rdma_transport/connection.h"
+#include "rdma_transport/wc_status.h"
 #include "rpc/logging.h"
 
 namespace rdma {
@@ -40,12 +41,16 @@ void Connection::ProtocolError(std::string_view what) {
   Close(why);
 }
 
+void Connection::OnReceiveError(const ibv_wc& wc) {
+  if (wc.status == IBV_WC_WR_FLUSH_ERR) return;  // the way down is known
+  Close(WcStatusToStatus(wc.status, "receiving from " + peer_name_));
+}
+
 void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
   if (state_ != State::kUp) {
-    if (state_ == State::kClosing) return;
-    // A server that answers before we heard of the connection being up cannot
-    // be: it speaks first only when spoken to.
-    return ProtocolError("a frame before the connection was accepted");
+    // A server may speak before we hear that it accepted.
+    if (state_ == State::kConnecting) early_.emplace_back(wc, std::move(buffer));
+    return;
   }
   if (poller_->receive_pool().IsTight()) {
     buffer = rpc::Buffer::CopyOf(buffer.view());
@@ -59,7 +64,9 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
     if (payload.size() < kTagBytes) return ProtocolError("a frame cut short");
     std::memcpy(&tag, payload.data(), sizeof(tag));
     payload.remove_prefix(kTagBytes);
-    invalidated_rkey = wc.invalidated_rkey;
+    if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) {
+      invalidated_rkey = wc.invalidated_rkey;
+    }
   }
   FrameView view;
   if (const char* wrong = DecodeFrame(tag, payload, &view)) {
@@ -102,22 +109,15 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
 const char* Connection::DefineMethod(const FrameView& view) {
   const uint32_t number = view.fields.detail;
   if (view.has(kMethodDefinition)) {
-    if (number >= kMaxMethods) return "a method number out of range";
-    if (number >= methods_.size()) methods_.resize(number + 1);
-    Method& method = methods_[number];
-    if (!method.path.empty()) {
-      return method.path == view.fields.method_path
-                 ? nullptr
-                 : "a method number given twice";
+    if (number != methods_.size() || number >= kMaxMethods) {
+      return "a method number out of order";
     }
+    Method& method = methods_.emplace_back();
     method.path = std::string(view.fields.method_path);
     method.token = owner_->OnMethod(method.path);
     return nullptr;
   }
-  if (number >= methods_.size() || methods_[number].path.empty()) {
-    return "an undefined method number";
-  }
-  return nullptr;
+  return number < methods_.size() ? nullptr : "an undefined method number";
 }
 
 Call* Connection::CreateServerCall(const FrameView& view) {
@@ -200,10 +200,7 @@ void Connection::OnData(const FrameView& view, rpc::Buffer buffer,
   call->received_end = view.has(kEnd);
   if (view.has_offer()) return StartRead(view, *call, /*opens=*/false);
   if (!CheckEagerLimits(view, *call)) return;
-  if (ends_call) {
-    DetachCall(*call);
-    delivery_->CloseAfterLastFrame(*call);
-  }
+  if (ends_call && !call->busy && call->inbox.empty()) FinishCall(*call);
   Deliver(*call, view, std::move(buffer), /*opens=*/false);
 }
 

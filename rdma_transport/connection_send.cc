@@ -49,8 +49,7 @@ void Connection::Submit(Outgoing& out) {
 
 void Connection::Queue(Outgoing& out) {
   QueuedFrame& queued = queue_.emplace_back();
-  queued.header.assign(reinterpret_cast<const char*>(out.header.data()),
-                       out.header.size());
+  queued.header.assign(out.header.begin(), out.header.end());
   if (!out.small_message.empty()) {
     out.message = rpc::BufferChain(rpc::Buffer::CopyOf(
         {reinterpret_cast<const char*>(out.small_message.data()),
@@ -58,7 +57,7 @@ void Connection::Queue(Outgoing& out) {
     out.small_message = {};
   }
   queued.out = std::move(out);
-  queued.out.header = AsBytes(queued.header);
+  queued.out.header = queued.header;
 }
 
 void Connection::FlushQueue() {
@@ -84,10 +83,15 @@ void Connection::Flush() {
   if (state_ != State::kUp) return;
   PumpReads();
   SendCreditsIfDue();
+  if (!close_when_flushed_.ok() && state_ == State::kUp) CloseIfFlushed();
 }
 
 // The frame's call cannot go on: what it had to say cannot be said.
 void Connection::FailFrame(const Outgoing& out, const absl::Status& why) {
+  const OfferKey key = {out.fields.slot, out.fields.call_sequence};
+  if (out.says_done) {
+    SendControl(FrameKind::kDone, key, 0, {}, 0, out.invalidate_rkey);
+  }
   if (Call* const call = poller_->calls().Find(out.call)) {
     if (call->connection == this) {
       ResetCall(*call, why);
@@ -96,27 +100,40 @@ void Connection::FailFrame(const Outgoing& out, const absl::Status& why) {
   }
   // A server's last frame: the call has ended here already, but not there.
   if (out.fields.kind == FrameKind::kData) {
-    SendControl(FrameKind::kReset, {out.fields.slot, out.fields.call_sequence},
-                static_cast<uint32_t>(why.code()),
+    SendControl(FrameKind::kReset, key, static_cast<uint32_t>(why.code()),
                 std::string(why.message()));
   }
 }
 
 absl::StatusOr<Connection::PostResult> Connection::Post(Outgoing& out) {
   FrameFields& fields = out.fields;
-  if (fields.kind == FrameKind::kOpen) {
-    const bool defined = fields.detail < defined_methods_.size() &&
-                         defined_methods_[fields.detail];
-    fields.flags = static_cast<uint8_t>(
-        defined ? fields.flags & ~kMethodDefinition
-                : fields.flags | kMethodDefinition);
-  }
+  if (fields.kind == FrameKind::kOpen) PrepareOpen(out);
   if (starved_) fields.flags |= kWantCredits;
   fields.header_bytes = static_cast<uint16_t>(out.header.size());
   const uint64_t frame_bytes = out.prefix_bytes() + out.header.size() +
                                out.message_bytes() + out.attachment.size();
-  if (frame_bytes <= frame_limit_) return PostEager(out, frame_bytes);
+  if (frame_bytes <= eager_limit_) return PostEager(out, frame_bytes);
   return PostOffer(out);
+}
+
+// What can only be said at the time of sending: how much time is left, and
+// whether the peer knows the method by number.
+void Connection::PrepareOpen(Outgoing& out) {
+  if (out.method_index >= method_numbers_.size()) {
+    method_numbers_.resize(out.method_index + 1);
+  }
+  const uint32_t known = method_numbers_[out.method_index];
+  if (known != 0) {
+    out.fields.detail = known - 1;
+    out.fields.flags &= static_cast<uint8_t>(~kMethodDefinition);
+  } else {
+    out.fields.detail = next_method_number_;
+    out.fields.flags |= kMethodDefinition;
+  }
+  if (out.deadline != absl::InfiniteFuture()) {
+    out.fields.timeout_us = static_cast<uint64_t>(std::max<int64_t>(
+        absl::ToInt64Microseconds(out.deadline - absl::Now()), 1));
+  }
 }
 
 // ---- Eager frames.
@@ -326,7 +343,7 @@ void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
                           bool is_inline, SendEntry holds) {
   ibv_send_wr wr;
   // Buffers that are held go back soon.
-  bool signaled = !holds.buffers.empty();
+  bool signaled = out.signaled || !holds.buffers.empty();
   SendEntry& entry = send_queue_.Push(&signaled, &wr.wr_id);
   entry.buffers = std::move(holds.buffers);
   wr.next = nullptr;
@@ -368,10 +385,9 @@ void Connection::AfterPost(const Outgoing& out) {
       (out.fields.flags & (kMessageOffer | kAttachmentOffer)) != 0;
   send_credits_.Spend();
   if (out.fields.kind == FrameKind::kOpen) {
-    if (out.fields.detail >= defined_methods_.size()) {
-      defined_methods_.resize(out.fields.detail + 1);
+    if ((out.fields.flags & kMethodDefinition) != 0) {
+      method_numbers_[out.method_index] = ++next_method_number_;
     }
-    defined_methods_[out.fields.detail] = true;
     if (Call* const call = poller_->calls().Find(out.call)) {
       call->open_sent = true;
     }

@@ -52,12 +52,14 @@ const char* TakePath(Cursor& cursor, FrameFields* fields) {
   return nullptr;
 }
 
+bool IsCallFrame(const FrameFields& fields) {
+  return fields.kind == FrameKind::kOpen || fields.kind == FrameKind::kData;
+}
+
 const char* CheckFlags(const FrameFields& fields) {
-  const bool is_call_frame =
-      fields.kind == FrameKind::kOpen || fields.kind == FrameKind::kData;
   constexpr uint8_t kCallFlags =
       kEnd | kHasMessage | kMessageOffer | kAttachmentOffer;
-  if (!is_call_frame && (fields.flags & kCallFlags) != 0) {
+  if (!IsCallFrame(fields) && (fields.flags & kCallFlags) != 0) {
     return "flags that do not go with the kind";
   }
   if ((fields.flags & kMethodDefinition) != 0 &&
@@ -67,6 +69,9 @@ const char* CheckFlags(const FrameFields& fields) {
   if ((fields.flags & kMessageOffer) != 0 &&
       (fields.flags & kHasMessage) == 0) {
     return "an offer of a message without a message";
+  }
+  if ((fields.flags & kHasMessage) == 0 && fields.message_bytes != 0) {
+    return "the bytes of a message without a message";
   }
   return nullptr;
 }
@@ -138,6 +143,7 @@ Segment DecodeSegment(const std::byte* in) {
 const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
                         FrameView* view) {
   FrameFields& fields = view->fields;
+  fields = FrameFields();
   const uint32_t kind = tag >> 28;
   if (kind == 0 || kind > kMaxFrameKind) return "an unknown kind of frame";
   fields.kind = static_cast<FrameKind>(kind);
@@ -172,6 +178,9 @@ const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
     return "a message cut short";
   }
   view->attachment = cursor.rest();
+  if (!IsCallFrame(fields) && !view->attachment.empty()) {
+    return "bytes after a control frame";
+  }
   if (view->has(kMessageOffer)) {
     if (const char* wrong = CheckSegments(view->message)) return wrong;
   }

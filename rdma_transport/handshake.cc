@@ -36,20 +36,24 @@ std::string EncodeHandshake(const Handshake& handshake) {
   return out;
 }
 
-absl::StatusOr<Handshake> DecodeHandshake(std::string_view private_data) {
+absl::StatusOr<Handshake> DecodeHandshake(std::string_view private_data,
+                                          std::string_view own_role,
+                                          std::string_view peer_role) {
   if (private_data.size() < 8 ||
       std::memcmp(private_data.data(), kMagic, sizeof(kMagic)) != 0) {
     return absl::InvalidArgumentError(
-        "the peer does not speak Verbena's protocol on this port");
+        absl::StrCat("the ", std::string(peer_role),
+                     " does not speak Verbena's protocol on this port"));
   }
   Handshake handshake;
   // The version comes before everything that a version may change.
   handshake.version = Load<uint16_t>(private_data, 4);
   if (handshake.version != kProtocolVersion) {
     return absl::FailedPreconditionError(
-        absl::StrCat("protocol version ", kProtocolVersion, " here, ",
-                     handshake.version,
-                     " at the peer: run the same Verbena on both sides"));
+        absl::StrCat("the ", std::string(own_role),
+                     " speaks protocol version ", kProtocolVersion, ", the ",
+                     std::string(peer_role), " version ", handshake.version,
+                     ": run the same Verbena on both sides"));
   }
   if (private_data.size() < kHandshakeBytes) {
     return absl::InvalidArgumentError(
@@ -66,7 +70,8 @@ absl::StatusOr<Handshake> DecodeHandshake(std::string_view private_data) {
       handshake.initial_credits < kMinInitialCredits ||
       handshake.max_calls == 0) {
     return absl::InvalidArgumentError(
-        "the peer's handshake has values out of range");
+        absl::StrCat("the ", std::string(peer_role),
+                     "'s handshake has values out of range"));
   }
   return handshake;
 }

@@ -15,6 +15,10 @@ namespace rdma {
 
 inline constexpr uint16_t kProtocolVersion = 1;
 
+// This side's offers are granted by memory windows: whoever says done to one
+// invalidates its first key.
+inline constexpr uint16_t kFeatureWindows = 1 << 0;
+
 // Little-endian on the wire, 40 bytes, the same both ways; some devices pad
 // private data with zeros, so what follows is ignored.
 //   offset 0: magic "VRBN" (4), 4: version (2), 6: features (2)
@@ -23,7 +27,7 @@ inline constexpr uint16_t kProtocolVersion = 1;
 //         32: max_calls (4), 36: zero (4)
 struct Handshake {
   uint16_t version = kProtocolVersion;
-  uint16_t features = 0;  // none are defined; unknown ones are ignored
+  uint16_t features = 0;  // kFeature...; unknown ones are ignored
   // The largest frame this side receives.
   uint32_t receive_buffer_bytes = 0;
   // Frames that the peer may send before it hears of more credits.
@@ -36,7 +40,7 @@ struct Handshake {
 };
 
 inline constexpr size_t kHandshakeBytes = 40;
-inline constexpr uint32_t kMinReceiveBufferBytes = 1024;
+inline constexpr uint32_t kMinReceiveBufferBytes = 4096;
 inline constexpr uint16_t kMinInitialCredits = 4;
 
 std::string EncodeHandshake(const Handshake& handshake);
@@ -44,7 +48,10 @@ std::string EncodeHandshake(const Handshake& handshake);
 // INVALID_ARGUMENT: not this protocol, or values out of range.
 // FAILED_PRECONDITION: another version; the text names both, fit for the user of
 // either side.
-absl::StatusOr<Handshake> DecodeHandshake(std::string_view private_data);
+// `own_role` and `peer_role` name the sides in texts: "client", "server".
+absl::StatusOr<Handshake> DecodeHandshake(std::string_view private_data,
+                                          std::string_view own_role,
+                                          std::string_view peer_role);
 
 }  // namespace rdma
 

@@ -142,6 +142,7 @@ bool Poller::RunTasks() {
     oldest->run();
     delete std::exchange(oldest, oldest->next);
   }
+  WakeOthers();
   return true;
 }
 
@@ -229,8 +230,7 @@ void Poller::DriveUntil(Done done) {
     const int64_t now_ns = NowNs();
     if (idle_since_ns == 0) idle_since_ns = now_ns;
     if (now_ns - idle_since_ns >= spin_ns_) {
-      if (done()) return;
-      Sleep();
+      Sleep(done);
       if (!turnstile_.HeldByMe()) return;
       idle_since_ns = 0;
     }
@@ -240,7 +240,6 @@ void Poller::DriveUntil(Done done) {
 bool Poller::Turn() {
   bool busy = PollCompletions();
   if (!turnstile_.HeldByMe()) return true;
-  if (!busy && !graveyard_.empty()) graveyard_.clear();
   busy |= RunTasks();
   if (ready_head_ != nullptr) {
     busy = true;
@@ -249,12 +248,6 @@ bool Poller::Turn() {
   FlushDirty();
   receive_pool_->Replenish();
   if (++turns_ % kTurnsPerClock == 0) busy |= LookAround();
-  // A thread may sleep on the poller's events while its own call was answered
-  // here.
-  if (std::exchange(ran_callbacks_, false) &&
-      sleepers_.load(std::memory_order_relaxed) > 0) {
-    WakeSleepers();
-  }
   return busy;
 }
 
@@ -263,7 +256,10 @@ bool Poller::PollCompletions() {
   if (next_completion_ == completion_count_) {
     next_completion_ = completion_count_ = 0;
     const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
-    if (count <= 0) return false;
+    if (count <= 0) {
+      OnQueueSeenEmpty();
+      return false;
+    }
     completion_count_ = count;
   }
   // The rest of a batch is the poller's, not this thread's: a callback may end
@@ -273,7 +269,18 @@ bool Poller::PollCompletions() {
     HandleCompletion(completions_[next_completion_++]);
     if (!turnstile_.HeldByMe()) return true;
   }
+  if (completion_count_ < kCompletionBatch) OnQueueSeenEmpty();
   return any;
+}
+
+void Poller::OnQueueSeenEmpty() {
+  if (!notify_when_polled_.empty()) {
+    for (PolledConnection* connection :
+         std::exchange(notify_when_polled_, {})) {
+      if (connection != nullptr) connection->OnPolled();
+    }
+  }
+  if (!graveyard_.empty()) graveyard_.clear();
 }
 
 void Poller::HandleCompletion(const ibv_wc& wc) {
@@ -293,6 +300,7 @@ void Poller::HandleCompletion(const ibv_wc& wc) {
     last_connection_->OnSendCompletion(wc);
   } else if (wc.status != IBV_WC_SUCCESS) {
     receive_pool_->Discard(wc.wr_id);
+    last_connection_->OnReceiveError(wc);
   } else {
     last_connection_->OnReceive(wc,
                                 receive_pool_->Take(wc.wr_id, wc.byte_len));
@@ -352,8 +360,10 @@ void Poller::AddConnection(uint32_t qp_num, PolledConnection* connection) {
 void Poller::RemoveConnection(uint32_t qp_num) {
   const auto found = connections_.find(qp_num);
   if (found == connections_.end()) return;
-  std::replace(dirty_.begin(), dirty_.end(), found->second,
-               static_cast<PolledConnection*>(nullptr));
+  for (std::vector<PolledConnection*>* list : {&dirty_, &notify_when_polled_}) {
+    std::replace(list->begin(), list->end(), found->second,
+                 static_cast<PolledConnection*>(nullptr));
+  }
   connections_.erase(found);
   last_connection_ = nullptr;
 }
@@ -389,10 +399,14 @@ int Poller::SleepTimeoutMs() {
   return static_cast<int>(std::min<int64_t>(left_ns / 1'000'000 + 1, 60'000));
 }
 
-void Poller::Sleep() {
+template <typename Done>
+void Poller::Sleep(Done done) {
   channel_->DrainEvents();
-  uint64_t wakes;
-  if (!stopping_.load(std::memory_order_relaxed)) {
+  // A wake-up that another sleeper has not seen yet stays for it; this thread
+  // then comes back from epoll_wait at once, until that one is gone.
+  if (sleepers_.load(std::memory_order_seq_cst) == 0 &&
+      !stopping_.load(std::memory_order_seq_cst)) {
+    uint64_t wakes;
     [[maybe_unused]] const ssize_t drained =
         read(wake_fd_, &wakes, sizeof(wakes));
   }
@@ -405,7 +419,8 @@ void Poller::Sleep() {
   const int timeout_ms = SleepTimeoutMs();
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   const bool work_left = OpenForOthers();
-  if (!work_left && !stopping_.load(std::memory_order_seq_cst)) {
+  // From here on whoever makes `done` true sees a sleeper and wakes it.
+  if (!work_left && !done() && !stopping_.load(std::memory_order_seq_cst)) {
     epoll_event events[4];
     epoll_wait(epoll_fd_, events, 4, timeout_ms);
   }

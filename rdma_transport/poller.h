@@ -49,10 +49,14 @@ class PolledConnection {
   // A frame came. The last thing a function on the way does may be to run a
   // callback; see Poller::RunCallback.
   virtual void OnReceive(const ibv_wc& wc, rpc::Buffer buffer) = 0;
+  // A receive failed: the connection is broken.
+  virtual void OnReceiveError(const ibv_wc& wc) = 0;
   // A send, READ, bind or invalidation completed.
   virtual void OnSendCompletion(const ibv_wc& wc) = 0;
   // At the end of a turn, where MarkDirty asked for it.
   virtual void Flush() = 0;
+  // All that had arrived when NotifyWhenPolled was called has been handled.
+  virtual void OnPolled() = 0;
 
   virtual ~PolledConnection() = default;
 
@@ -84,7 +88,7 @@ class CallDeliverer {
 class Poller {
  public:
   struct Options {
-    uint32_t receive_buffer_bytes = 10240;
+    uint32_t receive_buffer_bytes = 11264;
     uint64_t receive_budget_bytes = uint64_t{64} << 20;
     uint32_t srq_depth = 16384;
     int cq_depth = 32768;
@@ -142,6 +146,10 @@ class Poller {
 
   void AddConnection(uint32_t qp_num, PolledConnection* connection);
   void RemoveConnection(uint32_t qp_num);
+  // Its OnPolled is called when the CQ has been seen empty.
+  void NotifyWhenPolled(PolledConnection* connection) {
+    notify_when_polled_.push_back(connection);
+  }
   // Deletes a removed connection once nothing of it is left in the CQ.
   void Bury(std::unique_ptr<PolledConnection> connection) {
     graveyard_.push_back(std::move(connection));
@@ -160,14 +168,18 @@ class Poller {
   // without touching anything of the poller.
   template <typename Function>
   [[nodiscard]] bool RunCallback(bool quick, Function&& callback) {
-    ran_callbacks_ = true;
     if (quick) {
       callback();
+      WakeOthers();
       return true;
     }
     OpenForOthers();
     callback();
-    return turnstile_.TryEnter();
+    WakeOthers();
+    if (!turnstile_.TryEnter()) return false;
+    // What this thread left for another driver comes before what it does now.
+    RunTasks();
+    return true;
   }
 
   CallTable& calls() { return calls_; }
@@ -200,6 +212,7 @@ class Poller {
   // connection events. True if anything happened. The turnstile may be lost.
   bool Turn();
   bool PollCompletions();
+  void OnQueueSeenEmpty();
   void HandleCompletion(const ibv_wc& wc);
   bool RunReadyCalls();
   bool RunTasks();
@@ -208,8 +221,9 @@ class Poller {
   // Drives until `done` or until another thread took over.
   template <typename Done>
   void DriveUntil(Done done);
-  // Sleeps until something happens.
-  void Sleep();
+  // Sleeps until something happens, unless `done` by then.
+  template <typename Done>
+  void Sleep(Done done);
   int SleepTimeoutMs();
 
   // Lets others in, with no task left undone. True: callbacks are due, which
@@ -218,6 +232,11 @@ class Poller {
   void Leave();
   void WaitForTurn(rpc::Event& event);
   void WakeSleepers();
+  // A thread may sleep on the poller's events while what it waits for happened
+  // on this one.
+  void WakeOthers() {
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
+  }
 
   void KeeperMain();
   void ParkKeeper();
@@ -247,7 +266,6 @@ class Poller {
   int next_completion_ = 0;
   int completion_count_ = 0;
   uint32_t turns_ = 0;
-  bool ran_callbacks_ = false;
   int64_t last_look_ns_ = 0;
   TimerWheel timers_;
   CallTable calls_;
@@ -255,6 +273,7 @@ class Poller {
   uint32_t last_qp_num_ = 0;
   PolledConnection* last_connection_ = nullptr;
   std::vector<PolledConnection*> dirty_;
+  std::vector<PolledConnection*> notify_when_polled_;
   std::vector<std::unique_ptr<PolledConnection>> graveyard_;
   Call* ready_head_ = nullptr;
   Call* ready_tail_ = nullptr;

@@ -90,6 +90,11 @@ int RegisteredMemory::ClassOf(size_t bytes) {
 
 absl::StatusOr<rpc::Buffer> RegisteredMemory::Allocate(size_t bytes) {
   if (bytes == 0) return rpc::Buffer();
+  if (bytes > budget_bytes_) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        bytes, " bytes of registered memory are wanted, the memory budget is ",
+        budget_bytes_, ": raise verbena.memory_budget_bytes"));
+  }
   absl::MutexLock lock(&mutex_);
   absl::StatusOr<Block*> taken = bytes <= kLargestClassBytes
                                      ? TakeFromClass(ClassOf(bytes))
@@ -184,6 +189,12 @@ absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
   bytes = RoundUp(bytes, kPageBytes);
   Run run;
   if (FindFreeRun(bytes, &run)) return run;
+  if (registered_bytes_ + bytes > budget_bytes_) {
+    // What is kept for the next time is given up first.
+    ReleaseEmptySlabs();
+    if (FindFreeRun(bytes, &run)) return run;
+    ReleaseFreeArenas();
+  }
   if (absl::Status status = Grow(bytes); !status.ok()) return status;
   if (FindFreeRun(bytes, &run)) return run;
   return absl::InternalError("a new arena has no room for what it was made for");
@@ -235,19 +246,16 @@ void RegisteredMemory::EraseFree(std::map<std::byte*, Run>::iterator run) {
   free_by_address_.erase(run);
 }
 
+absl::Status RegisteredMemory::CheckBudget(size_t bytes) const {
+  if (registered_bytes_ + bytes <= budget_bytes_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      bytes, " bytes of registered memory are wanted, ", registered_bytes_,
+      " of the memory budget of ", budget_bytes_,
+      " are in use: free buffers or raise verbena.memory_budget_bytes"));
+}
+
 absl::Status RegisteredMemory::Grow(size_t bytes) {
-  if (bytes > budget_bytes_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        bytes, " bytes of registered memory are wanted, the memory budget is ",
-        budget_bytes_, ": raise verbena.memory_budget_bytes"));
-  }
-  if (registered_bytes_ + bytes > budget_bytes_) ReleaseFreeArenas();
-  if (registered_bytes_ + bytes > budget_bytes_) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        bytes, " bytes of registered memory are wanted, ", registered_bytes_,
-        " of the memory budget of ", budget_bytes_,
-        " are in use: free buffers or raise verbena.memory_budget_bytes"));
-  }
+  if (absl::Status status = CheckBudget(bytes); !status.ok()) return status;
   const size_t arena_bytes = std::max(
       bytes,
       std::min<size_t>(next_arena_bytes_, budget_bytes_ - registered_bytes_) /
@@ -264,6 +272,21 @@ absl::Status RegisteredMemory::Grow(size_t bytes) {
   InsertFree({data, arena_bytes, arena.get()});
   arenas_[data] = std::move(arena);
   return absl::OkStatus();
+}
+
+void RegisteredMemory::ReleaseEmptySlabs() {
+  for (SizeClass& size_class : classes_) {
+    for (Slab* slab = size_class.partial; slab != nullptr;) {
+      Slab* const next = slab->next;
+      if (slab->in_use == 0) {
+        slab->Unlink(size_class);
+        --size_class.empty_slabs;
+        GiveRun(slab->run);
+        delete slab;
+      }
+      slab = next;
+    }
+  }
 }
 
 void RegisteredMemory::ReleaseFreeArenas() {

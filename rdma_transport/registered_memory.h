@@ -112,7 +112,10 @@ class RegisteredMemory {
   void InsertFree(const Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void EraseFree(std::map<std::byte*, Run>::iterator run)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckBudget(size_t bytes) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Grow(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReleaseEmptySlabs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseFreeArenas() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ProtectionDomain* const pd_;

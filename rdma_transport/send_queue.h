@@ -40,6 +40,8 @@ class SendQueue {
     return next_ - oldest_ + count <= entries_.size();
   }
   bool empty() const { return next_ == oldest_; }
+  // Whether nothing posted so far tells of the newest entries' completion.
+  bool ends_unsignaled() const { return unsignaled_ > 0; }
 
   // Takes the next slot. REQUIRES: HasRoom(1). The work request must be posted
   // with the id, and signaled where `*signaled` says so (in: wanted anyway).

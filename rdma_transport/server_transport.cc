@@ -14,6 +14,8 @@ namespace rdma {
 namespace {
 
 constexpr int kBacklog = 512;
+// How long a peer that takes nothing can hold a shutdown up.
+constexpr absl::Duration kFlushTimeout = absl::Seconds(2);
 
 }  // namespace
 
@@ -116,6 +118,9 @@ void ServerTransport::OnConnectRequest(const CmEvent& event) {
 void ServerTransport::OnConnectionDown(Connection& connection,
                                        const absl::Status& why, bool) {
   connections_.erase(&connection);
+  if (all_gone_ != nullptr && connections_.empty()) {
+    std::exchange(all_gone_, nullptr)->Set();
+  }
   rpc::Log(rpc::LogLevel::kInfo,
            absl::StrCat("connection of ", connection.peer(), " closed: ",
                         std::string(why.message())));
@@ -182,27 +187,47 @@ void ServerTransport::StopListening() {
   }
 }
 
-void ServerTransport::WaitForCalls(absl::Time deadline) {
-  rpc::Event drained;
-  DrainTimer timer(&drained);
+// Has `arrange` see to it that `event` is set, and waits until then or until
+// the deadline.
+void ServerTransport::WaitFor(rpc::Event& event, absl::Time deadline,
+                              absl::FunctionRef<void()> arrange) {
   Poller& poller = *poller_->poller;
+  DrainTimer timer(&event);
   poller.Run([&] {
-    poller_->delivery.NotifyWhenDrained(&drained);
-    if (deadline == absl::InfiniteFuture() || drained.is_set()) return;
+    arrange();
+    if (deadline == absl::InfiniteFuture() || event.is_set()) return;
     constexpr absl::Duration kLongest = absl::Hours(24 * 365);
     const absl::Duration left =
         std::clamp(deadline - absl::Now(), absl::ZeroDuration(), kLongest);
     poller.Schedule(&timer,
                     Poller::NowNs() + absl::ToInt64Nanoseconds(left));
   });
-  poller.Wait(drained);
+  poller.Wait(event);
   absl::Notification forgotten;
   poller.Run([&] {
     poller_->delivery.ForgetDrained();
+    all_gone_ = nullptr;
     poller.timers().Cancel(&timer);
     forgotten.Notify();
   });
   forgotten.WaitForNotification();
+}
+
+void ServerTransport::WaitForCalls(absl::Time deadline) {
+  rpc::Event drained;
+  WaitFor(drained, deadline,
+          [&] { poller_->delivery.NotifyWhenDrained(&drained); });
+}
+
+void ServerTransport::WaitForConnections(absl::Time deadline) {
+  rpc::Event gone;
+  WaitFor(gone, deadline, [this, &gone] {
+    if (connections_.empty()) {
+      gone.Set();
+    } else {
+      all_gone_ = &gone;
+    }
+  });
 }
 
 void ServerTransport::CancelCalls() {
@@ -228,8 +253,17 @@ void ServerTransport::Shutdown(absl::Time deadline) {
   WaitForCalls(deadline);
   poller.Run([this] { CancelCalls(); });
   WaitForCalls(absl::InfiniteFuture());
-  poller.Run([this] {
-    const absl::Status why = absl::UnavailableError("the server is shut down");
+  // The last answers may still be on their way.
+  const absl::Status why = absl::UnavailableError("the server is shut down");
+  poller.Run([&] {
+    const std::vector<Connection*> connections(connections_.begin(),
+                                               connections_.end());
+    for (Connection* const connection : connections) {
+      connection->CloseWhenFlushed(why);
+    }
+  });
+  WaitForConnections(absl::Now() + kFlushTimeout);
+  poller.Run([&] {
     while (!connections_.empty()) (*connections_.begin())->Close(why);
   });
   poller.Drain();

@@ -13,6 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "rdma_transport/client_poller.h"
@@ -65,7 +66,10 @@ class ServerTransport final : public rpc::ServerTransport,
   void OnCallRefused(Call& call) override;
 
   void StopListening();
+  void WaitFor(rpc::Event& event, absl::Time deadline,
+               absl::FunctionRef<void()> arrange);
   void WaitForCalls(absl::Time deadline);
+  void WaitForConnections(absl::Time deadline);
   void CancelCalls();
 
   const rpc::TransportOptions options_;
@@ -78,6 +82,7 @@ class ServerTransport final : public rpc::ServerTransport,
   // The driver's.
   rpc::ServerSink* sink_ = nullptr;
   std::vector<CmId*> listeners_;
+  rpc::Event* all_gone_ = nullptr;  // set when the last connection is
   absl::flat_hash_set<Connection*> connections_;
 };
 

@@ -28,11 +28,11 @@ namespace rdma {
 class Turnstile {
  public:
   bool TryEnter() {
-    uint64_t seen = state_.load(std::memory_order_relaxed);
-    if (IsHeld(seen) || !state_.compare_exchange_strong(
-                            seen, seen + 1, std::memory_order_seq_cst)) {
-      return false;
-    }
+    uint64_t seen = state_.load(std::memory_order_seq_cst);
+    do {
+      if (IsHeld(seen)) return false;
+    } while (!state_.compare_exchange_weak(seen, seen + 1,
+                                           std::memory_order_seq_cst));
     holder_.store(Me(), std::memory_order_relaxed);
     return true;
   }

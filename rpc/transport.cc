@@ -29,7 +29,7 @@ void Event::Set() {
   // After the exchange the waiter may be gone; a wake of a stale address is
   // harmless (futex(2): spurious wake-ups are allowed for).
   uint32_t* word = FutexWord(state_);
-  if (state_.exchange(kSet, std::memory_order_acq_rel) == kWaiting) {
+  if (state_.exchange(kSet, std::memory_order_seq_cst) == kWaiting) {
     syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
   }
 }

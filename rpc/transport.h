@@ -127,7 +127,7 @@ class Event {
   // waiter may destroy the event as soon as it sees it set; Set touches it no
   // more after that.
   void Set();
-  bool is_set() const { return state_.load(std::memory_order_acquire) == kSet; }
+  bool is_set() const { return state_.load(std::memory_order_seq_cst) == kSet; }
   // Sleeps until it is set or `deadline` passes; returns is_set().
   bool WaitUntil(absl::Time deadline);
   // For reuse once nobody can be in Set or WaitUntil.
