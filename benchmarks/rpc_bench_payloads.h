@@ -1,0 +1,68 @@
+// The payloads of one workload, and whether they arrived: what its calls send,
+// and how their answers are checked.
+//
+// Thread rule: const use by any number of threads.
+#ifndef VERBENA_BENCHMARKS_RPC_BENCH_PAYLOADS_H_
+#define VERBENA_BENCHMARKS_RPC_BENCH_PAYLOADS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "benchmarks/rpc_bench.pb.h"
+#include "rpc/rpc.h"
+
+namespace benchmarks {
+
+class Payloads {
+ public:
+  struct Options {
+    size_t payload_bytes = 0;
+    bool attachment = false;
+    uint64_t working_set_bytes = 0;
+  };
+
+  // Attachments are memory of `channel`. RESOURCE_EXHAUSTED: it has no more.
+  static absl::StatusOr<Payloads> Create(const Options& options,
+                                         rpc::Channel& channel);
+
+  // Call `number` sends request(number), with attachment(number).
+  const Payload& request(uint64_t number) const {
+    return items_[number % items_.size()].request;
+  }
+  const rpc::BufferChain& attachment(uint64_t number) const {
+    return items_[number % items_.size()].attachment;
+  }
+
+  // Whether the answer of call `number` is to be compared byte by byte: always
+  // where that costs nothing, else now and then.
+  bool IsSampled(uint64_t number) const {
+    return bytes_ <= kAlwaysBytes || number % kSampleEvery == 0;
+  }
+
+  // OK, or DATA_LOSS where the answer to call `number` is wrong.
+  absl::Status CheckEcho(uint64_t number, const Payload& response,
+                         const rpc::BufferChain& attachment) const;
+  // `checked`: it was PutChecked.
+  absl::Status CheckReceipt(uint64_t number, const Receipt& receipt,
+                            bool checked) const;
+
+ private:
+  struct Item {
+    Payload request;
+    rpc::BufferChain attachment;
+    uint64_t checksum = 0;
+  };
+
+  static constexpr size_t kAlwaysBytes = 256;
+  static constexpr uint64_t kSampleEvery = 256;
+
+  size_t bytes_ = 0;
+  std::vector<Item> items_;
+};
+
+}  // namespace benchmarks
+
+#endif  // VERBENA_BENCHMARKS_RPC_BENCH_PAYLOADS_H_

@@ -1,0 +1,31 @@
+#include "benchmarks/rpc_bench_service.h"
+
+#include "benchmarks/test_pattern.h"
+
+namespace benchmarks {
+
+rpc::Status BenchService::Echo(rpc::ServerContext* context,
+                               const Payload* request, Payload* response) {
+  if (!request->data().empty()) response->set_data(request->data());
+  if (!context->attachment().empty()) {
+    context->set_attachment(context->attachment());
+  }
+  return rpc::Status::OK;
+}
+
+rpc::Status BenchService::Put(rpc::ServerContext* context,
+                              const Payload* request, Receipt* response) {
+  response->set_bytes(request->data().size() + context->attachment().size());
+  return rpc::Status::OK;
+}
+
+rpc::Status BenchService::PutChecked(rpc::ServerContext* context,
+                                     const Payload* request,
+                                     Receipt* response) {
+  response->set_checksum(context->attachment().empty()
+                             ? Checksum(request->data())
+                             : Checksum(context->attachment()));
+  return Put(context, request, response);
+}
+
+}  // namespace benchmarks

@@ -1,0 +1,199 @@
+#include "benchmarks/rpc_bench_workload.h"
+
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "absl/synchronization/mutex.h"
+#include "benchmarks/rpc_bench.rpc.pb.h"
+#include "benchmarks/rpc_bench_payloads.h"
+
+namespace benchmarks {
+namespace {
+
+uint64_t NowNs() {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(
+          std::chrono::steady_clock::now().time_since_epoch())
+          .count());
+}
+
+// The run's clockwork and its results. Thread-safe.
+class Recorder {
+ public:
+  Recorder(absl::Duration warm_up, absl::Duration time)
+      : begin_ns_(NowNs() +
+                  static_cast<uint64_t>(absl::ToInt64Nanoseconds(warm_up))),
+        end_ns_(begin_ns_ +
+                static_cast<uint64_t>(absl::ToInt64Nanoseconds(time))),
+        latencies_(std::make_unique<LatencyHistogram>()) {}
+
+  // Notes a call that ran from `start_ns` to `end_ns`. False: the run is over,
+  // start no further call.
+  bool Note(uint64_t start_ns, uint64_t end_ns, const absl::Status& status) {
+    // An error counts whenever it comes: also a warm-up has to go well.
+    if (!status.ok()) NoteError(status);
+    if (end_ns >= end_ns_) return false;
+    if (status.ok() && end_ns >= begin_ns_) latencies_->Add(end_ns - start_ns);
+    return true;
+  }
+
+  // REQUIRES: no call runs any more.
+  Measurement Finish() {
+    absl::MutexLock lock(&mutex_);
+    return {
+        .errors = errors_,
+        .first_error = first_error_,
+        .time = absl::Nanoseconds(static_cast<int64_t>(end_ns_ - begin_ns_)),
+        .latencies = std::move(latencies_)};
+  }
+
+ private:
+  void NoteError(const absl::Status& status) {
+    absl::MutexLock lock(&mutex_);
+    if (errors_++ == 0) first_error_ = status.ToString();
+  }
+
+  const uint64_t begin_ns_;
+  const uint64_t end_ns_;
+  std::unique_ptr<LatencyHistogram> latencies_;
+  absl::Mutex mutex_;
+  uint64_t errors_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string first_error_ ABSL_GUARDED_BY(mutex_);
+};
+
+void RunBlockingEchoes(Bench::Stub& stub, const Payloads& payloads,
+                       Recorder& recorder) {
+  Payload response;
+  uint64_t start_ns = NowNs();
+  for (uint64_t number = 0;; ++number) {
+    rpc::ClientContext context;
+    if (!payloads.attachment(number).empty()) {
+      context.set_attachment(payloads.attachment(number));
+    }
+    const rpc::Status status =
+        stub.Echo(&context, payloads.request(number), &response);
+    // Before the answer is looked at: that is not the call's time.
+    const uint64_t end_ns = NowNs();
+    const absl::Status outcome =
+        status.ok() ? payloads.CheckEcho(number, response, context.attachment())
+                    : status.ToAbslStatus();
+    if (!recorder.Note(start_ns, end_ns, outcome)) return;
+    start_ns = NowNs();
+  }
+}
+
+// What the slots of a run share.
+struct SlotsRun {
+  Bench::Stub& stub;
+  const Payloads& payloads;
+  Recorder& recorder;
+  bool put;
+  absl::BlockingCounter running;
+  std::atomic<uint64_t> next_number{0};
+};
+
+// One of the calls in flight; when it is over it becomes the next one.
+class Slot final : public rpc::ClientUnaryReactor {
+ public:
+  explicit Slot(SlotsRun* run) : run_(*run) {}
+
+  void Start() {
+    number_ = run_.next_number.fetch_add(1, std::memory_order_relaxed);
+    context_.emplace();
+    const rpc::BufferChain& attachment = run_.payloads.attachment(number_);
+    if (!attachment.empty()) context_->set_attachment(attachment);
+    start_ns_ = NowNs();
+    Bind(run_.payloads.request(number_));
+    StartCall();
+  }
+
+  void OnDone(const rpc::Status& status) override {
+    const uint64_t end_ns = NowNs();
+    const absl::Status outcome =
+        status.ok() ? CheckAnswer() : status.ToAbslStatus();
+    if (run_.recorder.Note(start_ns_, end_ns, outcome)) {
+      Start();
+    } else {
+      run_.running.DecrementCount();
+    }
+  }
+
+ private:
+  void Bind(const Payload& request) {
+    if (!run_.put) {
+      run_.stub.async()->Echo(&*context_, &request, &echoed_, this);
+    } else if (run_.payloads.IsSampled(number_)) {
+      run_.stub.async()->PutChecked(&*context_, &request, &receipt_, this);
+    } else {
+      run_.stub.async()->Put(&*context_, &request, &receipt_, this);
+    }
+  }
+
+  absl::Status CheckAnswer() const {
+    if (!run_.put) {
+      return run_.payloads.CheckEcho(number_, echoed_, context_->attachment());
+    }
+    return run_.payloads.CheckReceipt(number_, receipt_,
+                                      run_.payloads.IsSampled(number_));
+  }
+
+  SlotsRun& run_;
+  uint64_t number_ = 0;
+  uint64_t start_ns_ = 0;
+  std::optional<rpc::ClientContext> context_;
+  Payload echoed_;
+  Receipt receipt_;
+};
+
+void RunSlots(Bench::Stub& stub, const Payloads& payloads,
+              const WorkloadOptions& options, Recorder& recorder) {
+  SlotsRun run = {.stub = stub,
+                  .payloads = payloads,
+                  .recorder = recorder,
+                  .put = options.mode == Mode::kBandwidth,
+                  .running = absl::BlockingCounter(options.concurrency)};
+  std::vector<std::unique_ptr<Slot>> slots;
+  for (int i = 0; i < options.concurrency; ++i) {
+    slots.push_back(std::make_unique<Slot>(&run));
+  }
+  for (const std::unique_ptr<Slot>& slot : slots) slot->Start();
+  run.running.Wait();
+}
+
+}  // namespace
+
+double Measurement::RatePerSecond() const {
+  return static_cast<double>(latencies->count()) / absl::ToDoubleSeconds(time);
+}
+
+double Measurement::GigabytesPerSecond(const WorkloadOptions& options) const {
+  const double ways = options.mode == Mode::kBandwidth ? 1 : 2;
+  return RatePerSecond() * ways * static_cast<double>(options.payload_bytes) /
+         1e9;
+}
+
+absl::StatusOr<Measurement> RunWorkload(
+    const WorkloadOptions& options,
+    const std::shared_ptr<rpc::Channel>& channel) {
+  const absl::StatusOr<Payloads> payloads =
+      Payloads::Create({.payload_bytes = options.payload_bytes,
+                        .attachment = options.attachment,
+                        .working_set_bytes = options.working_set_bytes},
+                       *channel);
+  if (!payloads.ok()) return payloads.status();
+  const std::unique_ptr<Bench::Stub> stub = Bench::NewStub(channel);
+  Recorder recorder(options.warm_up, options.time);
+  if (options.mode == Mode::kLatency) {
+    RunBlockingEchoes(*stub, *payloads, recorder);
+  } else {
+    RunSlots(*stub, *payloads, options, recorder);
+  }
+  return recorder.Finish();
+}
+
+}  // namespace benchmarks
