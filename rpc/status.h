@@ -24,7 +24,7 @@
 
 namespace rpc {
 
-enum StatusCode {
+enum StatusCode : int {
   OK = 0,
   // Cancelled, usually by the caller (TryCancel).
   CANCELLED = 1,

@@ -5,7 +5,6 @@
 #include "absl/base/optimization.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "rpc/logging.h"
 
 namespace rpc::internal {
@@ -257,11 +256,8 @@ bool ServerCall::IsCancelled() const {
   if (cut_off_.load(std::memory_order_relaxed)) return true;
   if (finished() || closed()) return false;
   // A handler that runs within OnCall hears of OnClosed too late.
-  if (CallbackScope::current() == this && transport_cut_off_ != nullptr &&
-      transport_cut_off_->load(std::memory_order_relaxed)) {
-    return true;
-  }
-  return deadline() != absl::InfiniteFuture() && absl::Now() > deadline();
+  return CallbackScope::current() == this && transport_cut_off_ != nullptr &&
+         transport_cut_off_->load(std::memory_order_relaxed);
 }
 
 void ServerCall::Cancel() {

@@ -176,7 +176,11 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
     }
     const bool reachable = server_ != nullptr && !unreachable_;
     tried_ = true;
-    if (reachable) {
+    if (options.deadline != absl::InfiniteFuture() &&
+        options.deadline <= absl::Now()) {
+      Close(call, absl::DeadlineExceededError("Deadline Exceeded"), nullptr,
+            /*may_have_run=*/false);
+    } else if (reachable) {
       Admit(call, std::move(first));
     } else if (options.wait_for_ready) {
       call->waiting = true;
@@ -400,8 +404,11 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
         break;
       }
       Delivery delivery = side.pending.Pop();
+      const bool opens = &side == &call->server && !side.known &&
+                         delivery.type == Delivery::kFrame;
+      if (opens) side.known = true;
       lock.unlock();
-      const bool rejected = DeliverOne(*call, side, delivery);
+      const bool rejected = DeliverOne(*call, side, delivery, opens);
       delivery = Delivery();
       lock.lock();
       if (rejected) {
@@ -417,8 +424,9 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
     changed_.notify_all();
   }
 
-  // True where the server does not know the method.
-  bool DeliverOne(Call& call, Side& side, Delivery& delivery) {
+  // True where the server does not know the method. `opens`: it is the call's
+  // first frame.
+  bool DeliverOne(Call& call, Side& side, Delivery& delivery, bool opens) {
     delivery.frame.header = absl::MakeConstSpan(
         reinterpret_cast<const std::byte*>(delivery.header.data()),
         delivery.header.size());
@@ -426,8 +434,7 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
       side.sink->OnSent();
     } else if (delivery.type == Delivery::kClosed) {
       if (side.sink != nullptr) side.sink->OnClosed(delivery.outcome);
-    } else if (&side == &call.server && !side.known) {
-      side.known = true;
+    } else if (opens) {
       side.sink = DeliverCall(call, delivery.frame);
       return side.sink == nullptr;
     } else {

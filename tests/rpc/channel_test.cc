@@ -1,0 +1,102 @@
+// Channels: those that cannot work, and the state of those that can.
+#include "rpc/channel.h"
+
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "rpc/rpc.h"
+#include "tests/rpc/echo_service.h"
+#include "tests/rpc/loopback_transport.h"
+
+namespace rpc::testing {
+namespace {
+
+StatusCode CodeOfCall(const std::shared_ptr<Channel>& channel) {
+  ClientContext context;
+  SayResponse response;
+  const Status status =
+      Echo::NewStub(channel)->Say(&context, SayRequest(), &response);
+  EXPECT_FALSE(status.error_message().empty());
+  EXPECT_FALSE(context.may_have_run());
+  return status.error_code();
+}
+
+TEST(BrokenChannelTest, CallsSayWhy) {
+  const LoopbackNetwork network;  // the loopback scheme exists
+  ChannelArguments wrong;
+  wrong.SetInt("verbena.device", 7);
+  for (const auto& channel :
+       {CreateChannel("loopback://nowhere:1", InsecureChannelCredentials()),
+        CreateChannel("carrier-pigeon://loft:1", InsecureChannelCredentials()),
+        CreateChannel(network.address(), nullptr),
+        CreateCustomChannel(network.address(), InsecureChannelCredentials(),
+                            wrong)}) {
+    ASSERT_NE(channel, nullptr);
+    EXPECT_EQ(CodeOfCall(channel), StatusCode::INVALID_ARGUMENT);
+    EXPECT_EQ(channel->GetState(true), ConnectivityState::kShutdown);
+    EXPECT_FALSE(channel->AllocateBuffer(1).ok());
+    EXPECT_FALSE(channel->WaitForConnected(absl::InfiniteFuture()));
+    EXPECT_EQ(channel->device(), "");
+  }
+}
+
+TEST(BrokenChannelTest, CallbackApiToo) {
+  const LoopbackNetwork network;
+  const auto channel =
+      CreateChannel("loopback://nowhere:1", InsecureChannelCredentials());
+  ClientContext context;
+  SayRequest request;
+  SayResponse response;
+  absl::Notification done;
+  Echo::NewStub(channel)->async()->Say(
+      &context, &request, &response, [&](const Status& status) {
+        EXPECT_EQ(status.error_code(), StatusCode::INVALID_ARGUMENT);
+        done.Notify();
+      });
+  done.WaitForNotification();
+}
+
+TEST(ChannelStateTest, GoesFromIdleToReadyAndBack) {
+  SyncEcho service;
+  EchoServer echo({.threads = 2}, &service);
+  Channel& channel = *echo.channel();
+  EXPECT_EQ(channel.GetState(false), ConnectivityState::kIdle);
+  EXPECT_FALSE(channel.WaitForStateChange(
+      ConnectivityState::kIdle,
+      std::chrono::system_clock::now() + std::chrono::milliseconds(10)));
+  EXPECT_TRUE(channel.WaitForConnected(absl::Now() + absl::Seconds(10)));
+  EXPECT_EQ(channel.GetState(false), ConnectivityState::kReady);
+  EXPECT_EQ(channel.device(), "loopback");
+
+  echo.network().set_unreachable(true);
+  EXPECT_TRUE(channel.WaitForStateChange(
+      ConnectivityState::kReady,
+      std::chrono::steady_clock::now() + std::chrono::seconds(10)));
+  EXPECT_FALSE(channel.WaitForConnected(absl::Now() + absl::Milliseconds(10)));
+  EXPECT_EQ(CodeOfCall(echo.channel()), StatusCode::UNAVAILABLE);
+
+  std::thread later([&] { echo.network().set_unreachable(false); });
+  EXPECT_TRUE(
+      channel.WaitForConnected(std::chrono::system_clock::time_point::max()));
+  later.join();
+}
+
+TEST(HandlerWithoutServerTest, ContextsStandAlone) {
+  // Unit tests of services call their methods like this.
+  ServerContext context;
+  EXPECT_FALSE(context.IsCancelled());
+  context.TryCancel();
+  EXPECT_EQ(context.peer(), "");
+  EXPECT_TRUE(context.client_metadata().empty());
+  absl::StatusOr<Buffer> buffer = context.AllocateBuffer(10);
+  ASSERT_TRUE(buffer.ok());
+  EXPECT_EQ(buffer->size(), 10u);
+  EXPECT_EQ(context.deadline(), std::chrono::system_clock::time_point::max());
+}
+
+}  // namespace
+}  // namespace rpc::testing

@@ -1,0 +1,349 @@
+// Servers: building them, where handlers run, and shutting down.
+#include "rpc/server.h"
+
+#include <atomic>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/barrier.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "rpc/rpc.h"
+#include "tests/rpc/echo_service.h"
+#include "tests/rpc/loopback_transport.h"
+
+namespace rpc::testing {
+namespace {
+
+constexpr LoopbackOptions kThreads = {.threads = 4};
+
+Status Say(EchoServer& echo, const SayRequest& request = SayRequest()) {
+  ClientContext context;
+  SayResponse response;
+  return echo.stub().Say(&context, request, &response);
+}
+
+SayRequest Sleeping(absl::Duration duration) {
+  SayRequest request;
+  request.set_sleep_us(absl::ToInt64Microseconds(duration));
+  return request;
+}
+
+// ---- Building ----
+
+TEST(ServerBuilderTest, SelectedPort) {
+  LoopbackNetwork network;
+  int port = -1;
+  ServerBuilder builder;
+  builder.AddListeningPort(network.address(), InsecureServerCredentials(),
+                           &port);
+  EXPECT_EQ(port, 0);
+  const auto server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  EXPECT_EQ(port, 1);
+  EXPECT_EQ(server->device(), "loopback");
+}
+
+TEST(ServerBuilderTest, SaysWhatIsWrong) {
+  LoopbackNetwork network;
+  SyncEcho service;
+  const auto code = [](ServerBuilder& builder) {
+    return builder.BuildAndStartOrStatus().status().code();
+  };
+  {
+    ServerBuilder nothing;
+    EXPECT_EQ(code(nothing), absl::StatusCode::kFailedPrecondition);
+  }
+  {
+    ServerBuilder scheme;
+    scheme.AddListeningPort("carrier-pigeon://loft:1",
+                            InsecureServerCredentials());
+    EXPECT_EQ(code(scheme), absl::StatusCode::kInvalidArgument);
+  }
+  {
+    ServerBuilder credentials;
+    credentials.AddListeningPort(network.address(), nullptr);
+    EXPECT_EQ(code(credentials), absl::StatusCode::kInvalidArgument);
+  }
+  {
+    ServerBuilder argument;
+    argument.AddListeningPort(network.address(), InsecureServerCredentials());
+    argument.AddChannelArgument("verbena.handler_threads", 0);
+    EXPECT_EQ(code(argument), absl::StatusCode::kInvalidArgument);
+  }
+  {
+    ServerBuilder twice;
+    twice.AddListeningPort(network.address(), InsecureServerCredentials());
+    twice.RegisterService(&service).RegisterService(&service);
+    EXPECT_EQ(code(twice), absl::StatusCode::kAlreadyExists);
+  }
+}
+
+TEST(ServerBuilderTest, PortInUseClearsSelectedPort) {
+  LoopbackNetwork network;
+  ServerBuilder first;
+  first.AddListeningPort(network.address(), InsecureServerCredentials());
+  const auto server = first.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  int port = -1;
+  ServerBuilder second;
+  second.AddListeningPort(network.address(), InsecureServerCredentials(),
+                          &port);
+  EXPECT_EQ(second.BuildAndStart(), nullptr);
+  EXPECT_EQ(port, 0);
+}
+
+// ---- Where handlers run ----
+
+TEST(HandlerThreadsTest, SlowHandlersGoToTheExecutorAndComeBack) {
+  SyncEcho service;
+  EchoServer echo({}, &service);  // inline means: on this very thread
+  const std::thread::id me = std::this_thread::get_id();
+  std::atomic<bool> inline_run{false};
+  service.before = [&](ServerContext*) {
+    inline_run.store(std::this_thread::get_id() == me);
+  };
+  ASSERT_TRUE(Say(echo).ok());
+  EXPECT_TRUE(inline_run.load());
+
+  // Two slow ones that are timed, and the next runs elsewhere.
+  const SayRequest slow = Sleeping(absl::Milliseconds(1));
+  int calls = 0;
+  do {
+    ASSERT_TRUE(Say(echo, slow).ok());
+    ASSERT_LT(++calls, 100);
+  } while (inline_run.load());
+  EXPECT_LE(calls, 20);
+
+  calls = 0;
+  do {
+    ASSERT_TRUE(Say(echo).ok());
+    ASSERT_LT(++calls, 5000);
+  } while (!inline_run.load());
+  EXPECT_GE(calls, 64);
+}
+
+TEST(HandlerThreadsTest, BlockedHandlersDoNotHoldUpOthers) {
+  SyncEcho service;
+  EchoServer echo(kThreads, &service);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(Say(echo, Sleeping(absl::Milliseconds(1))).ok());
+  }
+  // All of these run at the same time, or they would wait for ever.
+  constexpr int kCalls = 32;
+  absl::Barrier* const barrier = new absl::Barrier(kCalls);
+  service.before = [&](ServerContext*) {
+    if (barrier->Block()) delete barrier;
+  };
+  std::atomic<int> done{0};
+  absl::Notification all_done;
+  std::vector<ClientContext> contexts(kCalls);
+  std::vector<SayResponse> responses(kCalls);
+  const SayRequest request;
+  for (int i = 0; i < kCalls; ++i) {
+    echo.stub().async()->Say(&contexts[i], &request, &responses[i],
+                             [&](const Status& status) {
+                               EXPECT_TRUE(status.ok()) << status;
+                               if (done.fetch_add(1) + 1 == kCalls) {
+                                 all_done.Notify();
+                               }
+                             });
+  }
+  all_done.WaitForNotification();
+}
+
+TEST(HandlerThreadsTest, FullQueueIsResourceExhausted) {
+  SyncEcho service;
+  EchoServer echo(kThreads, &service, {}, [](ServerBuilder& builder) {
+    builder.AddChannelArgument("verbena.handler_threads", 1);
+    builder.AddChannelArgument("verbena.handler_queue", 1);
+  });
+  while (service.calls.load() < 30) {
+    ASSERT_TRUE(Say(echo, Sleeping(absl::Milliseconds(1))).ok());
+  }
+  absl::Notification release;
+  std::atomic<int> running{0};
+  service.before = [&](ServerContext*) {
+    running.fetch_add(1);
+    release.WaitForNotification();
+  };
+  constexpr int kCalls = 3;  // one runs, one waits, one is too many
+  std::atomic<int> ok{0};
+  std::atomic<int> exhausted{0};
+  std::vector<ClientContext> contexts(kCalls);
+  std::vector<SayResponse> responses(kCalls);
+  const SayRequest request;
+  for (int i = 0; i < kCalls; ++i) {
+    echo.stub().async()->Say(
+        &contexts[i], &request, &responses[i], [&](const Status& status) {
+          if (status.ok()) ok.fetch_add(1);
+          if (status.error_code() == StatusCode::RESOURCE_EXHAUSTED) {
+            exhausted.fetch_add(1);
+          }
+        });
+    if (i == 0) {
+      while (running.load() == 0) std::this_thread::yield();
+    }
+  }
+  while (exhausted.load() == 0) std::this_thread::yield();
+  release.Notify();
+  while (ok.load() < kCalls - 1) std::this_thread::yield();
+  EXPECT_EQ(exhausted.load(), 1);
+}
+
+TEST(HandlerThreadsTest, DeadlinePassesInTheQueueAndTheHandlerDoesNotRun) {
+  SyncEcho service;
+  EchoServer echo(kThreads, &service, {}, [](ServerBuilder& builder) {
+    builder.AddChannelArgument("verbena.handler_threads", 1);
+  });
+  while (service.calls.load() < 30) {
+    ASSERT_TRUE(Say(echo, Sleeping(absl::Milliseconds(1))).ok());
+  }
+  absl::Notification release;
+  std::atomic<int> running{0};
+  service.before = [&](ServerContext*) {
+    running.fetch_add(1);
+    release.WaitForNotification();
+  };
+  ClientContext blocker;
+  SayResponse blocker_response;
+  const SayRequest request;
+  absl::Notification blocker_done;
+  echo.stub().async()->Say(&blocker, &request, &blocker_response,
+                           [&](const Status&) { blocker_done.Notify(); });
+  while (running.load() == 0) std::this_thread::yield();
+  ClientContext context;
+  SayResponse response;
+  context.set_deadline(absl::Now() + absl::Milliseconds(20));
+  EXPECT_EQ(echo.stub().Say(&context, request, &response).error_code(),
+            StatusCode::DEADLINE_EXCEEDED);
+  release.Notify();
+  blocker_done.WaitForNotification();
+  echo.server().Shutdown();
+  EXPECT_EQ(running.load(), 1);
+}
+
+// ---- Shutting down ----
+
+TEST(ShutdownTest, WaitsForRunningCalls) {
+  SyncEcho service;
+  EchoServer echo(kThreads, &service);
+  absl::Notification begun;
+  service.before = [&](ServerContext*) { begun.Notify(); };
+  ClientContext context;
+  SayResponse response;
+  const SayRequest request = Sleeping(absl::Milliseconds(30));
+  std::atomic<bool> finished{false};
+  absl::Notification done;
+  echo.stub().async()->Say(&context, &request, &response,
+                           [&](const Status& status) {
+                             EXPECT_TRUE(status.ok()) << status;
+                             finished.store(true);
+                             done.Notify();
+                           });
+  begun.WaitForNotification();
+  std::thread waiter([&] { echo.server().Wait(); });
+  echo.server().Shutdown();
+  echo.server().Shutdown();  // has no effect
+  waiter.join();
+  done.WaitForNotification();
+  EXPECT_EQ(Say(echo).error_code(), StatusCode::UNAVAILABLE);
+}
+
+TEST(ShutdownTest, DeadlineCancelsWhatStillRuns) {
+  CallbackEcho callback;
+  SyncEcho sync;
+  for (Service* const service :
+       {static_cast<Service*>(&sync), static_cast<Service*>(&callback)}) {
+    EchoServer echo(kThreads, service);
+    ClientContext context;
+    SayRequest request;
+    SayResponse response;
+    request.set_wait_until_cancelled(true);
+    absl::Notification done;
+    const int calls = sync.calls.load() + callback.calls.load();
+    echo.stub().async()->Say(
+        &context, &request, &response, [&](const Status& status) {
+          EXPECT_EQ(status.error_code(), StatusCode::CANCELLED) << status;
+          done.Notify();
+        });
+    while (sync.calls.load() + callback.calls.load() == calls) {
+      std::this_thread::yield();
+    }
+    echo.server().Shutdown(std::chrono::system_clock::now() +
+                           std::chrono::milliseconds(20));
+    done.WaitForNotification();
+  }
+  EXPECT_EQ(callback.dones.load(), 1);
+}
+
+TEST(ShutdownTest, ReactorsAreWaitedFor) {
+  class Late final : public Echo::CallbackService {
+   public:
+    ServerUnaryReactor* Say(CallbackServerContext* context, const SayRequest*,
+                            SayResponse*) override {
+      reactor.store(context->DefaultReactor());
+      return context->DefaultReactor();
+    }
+    std::atomic<ServerUnaryReactor*> reactor{nullptr};
+  };
+  Late service;
+  EchoServer echo(kThreads, &service);
+  ClientContext context;
+  SayRequest request;
+  SayResponse response;
+  absl::Notification done;
+  echo.stub().async()->Say(&context, &request, &response,
+                           [&](const Status&) { done.Notify(); });
+  while (service.reactor.load() == nullptr) std::this_thread::yield();
+  std::atomic<bool> shut_down{false};
+  std::thread shutdown([&] {
+    echo.server().Shutdown(absl::Now());
+    shut_down.store(true);
+  });
+  done.WaitForNotification();  // cancelled
+  absl::SleepFor(absl::Milliseconds(10));
+  EXPECT_FALSE(shut_down.load());
+  service.reactor.load()->Finish(Status::OK);
+  shutdown.join();
+}
+
+TEST(ShutdownTest, UnderLoad) {
+  for (int round = 0; round < 10; ++round) {
+    SyncEcho service;
+    auto echo = std::make_unique<EchoServer>(kThreads, &service);
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> clients;
+    for (int i = 0; i < 4; ++i) {
+      clients.emplace_back([&, i] {
+        while (!stop.load()) {
+          const Status status =
+              Say(*echo, Sleeping(absl::Microseconds(i * 100)));
+          EXPECT_TRUE(status.ok() ||
+                      status.error_code() == StatusCode::UNAVAILABLE ||
+                      status.error_code() == StatusCode::CANCELLED)
+              << status;
+        }
+      });
+    }
+    while (service.calls.load() < 50) std::this_thread::yield();
+    echo->server().Shutdown(absl::Now() + absl::Milliseconds(1));
+    stop.store(true);
+    for (std::thread& client : clients) client.join();
+  }
+}
+
+TEST(ShutdownTest, ManyServersOneAfterTheOther) {
+  SyncEcho service;
+  for (int i = 0; i < 50; ++i) {
+    EchoServer echo({}, &service);
+    EXPECT_TRUE(Say(echo).ok());
+  }
+}
+
+}  // namespace
+}  // namespace rpc::testing
