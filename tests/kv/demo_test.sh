@@ -16,7 +16,8 @@ failed=0 passed=0
 mkdir -p "$work/bin/examples/kv" "$work/tree/sub"
 mkfifo "$work/events"
 exec 7<>"$work/events"
-export MARK="demo_test_$$" WORK=$work
+export WORK=$work
+readonly MARK=demo_test_$$
 
 cat >"$work/bazel" <<'BAZEL'
 #!/bin/bash
@@ -89,17 +90,9 @@ check() {
 says() { grep -qF -- "$1" "$work/out"; }
 status_is() { [[ $status == "$1" ]]; }
 
+# The demo and its children have the mark in their environment.
 processes_left() {
-  local environment pid
-  for environment in /proc/[0-9]*/environ; do
-    pid=${environment//[^0-9]/}
-    # $BASHPID: the subshells of this test itself.
-    [[ $pid != "$$" && $pid != "$BASHPID" ]] || continue
-    if { tr '\0' '\n' <"$environment"; } 2>/dev/null | grep -qx "DEMO_MARK=$MARK"; then
-      return 0
-    fi
-  done
-  return 1
+  grep -qzx "DEMO_MARK=$MARK" /proc/[0-9]*/environ 2>/dev/null
 }
 nothing_left() {
   ! processes_left && [[ -z $(ls "$work/tmp") ]]
@@ -151,20 +144,19 @@ check 'loads and verifies the tree' test \
 check 'nothing is left' nothing_left
 check 'stops the Bazel server that it started' test -s "$work/shutdowns"
 
-for signal in INT TERM HUP; do
-  for stage in build load verify; do
-    begin "SIG$signal during $stage"
-    case $stage in
-      build) FAKE_BUILD=hangs ;;
-      *) FAKE_CLIENT="$stage hangs" ;;
-    esac
-    start_demo
-    check "gets to $stage" await "$stage"
-    kill -s "$signal" "$demo"
-    finish_demo
-    check 'a status of 128 and more' test "$status" -gt 128
-    check 'nothing is left' nothing_left
-  done
+for moment in 'INT build' 'TERM build' 'INT load' 'HUP load' 'TERM verify'; do
+  begin "SIG$moment"
+  read -r signal stage <<<"$moment"
+  case $stage in
+    build) FAKE_BUILD=hangs ;;
+    *) FAKE_CLIENT="$stage hangs" ;;
+  esac
+  start_demo
+  check "gets to $stage" await "$stage"
+  kill -s "$signal" "$demo"
+  finish_demo
+  check 'a status of 128 and more' test "$status" -gt 128
+  check 'nothing is left' nothing_left
 done
 
 begin 'killed'

@@ -195,7 +195,7 @@ TEST_F(KvValuesTest, ExplainsItselfAndItsMistakes) {
                               HasSubstr("Exit status")));
   EXPECT_THAT(help.out, ::testing::Not(HasSubstr("--flagfile")));
   EXPECT_THAT(RunProcess({"examples/kv/kv", "help", "load"}).out,
-              HasSubstr("symbolic"));
+              HasSubstr("Symbolic"));
   EXPECT_EQ(RunProcess({"examples/kv/kv_server", "--help"}).exit_status, 0);
 
   EXPECT_EQ(RunProcess({"examples/kv/kv"}).exit_status, 1);
