@@ -1,7 +1,9 @@
 // Atomics: COMPARE_AND_SWAP and FETCH_AND_ADD on 8 bytes of the peer's memory,
 // the old value into the requester's. Method: known values, every outcome, and
 // many at once whose sum is known. ibv_post_send(3); IBTA 9.4.5.
+#include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "tests/conformance/fixture.h"
 
@@ -85,11 +87,16 @@ TEST_P(AtomicTest, ScattersTheOldValue) {
   EXPECT_EQ(client_buffer_.bytes(101, 8), "\1\2\3\4\5\6\7\10");
 }
 
-// IBTA 9.4.5: the address must be a multiple of 8.
+// IBTA 9.4.5: the address must be a multiple of 8. Who finds out is free: the
+// requester when it is posted, or the responder.
 TEST_P(AtomicTest, RefusesAnUnalignedAddress) {
-  ASSERT_EQ(0, Post(client_qp_, Add(1, 4, 1)));
-  EXPECT_THAT(Await(client().send_cq()),
-              Failed(1, deviations().atomic_unaligned));
+  const int error = Post(client_qp_, Add(1, 4, 1));
+  if (error != 0) {
+    EXPECT_EQ(error, EINVAL);
+  } else {
+    EXPECT_THAT(Await(client().send_cq()),
+                Failed(1, deviations().atomic_unaligned));
+  }
   EXPECT_EQ(Load(server_buffer_, 0), 0u);
   EXPECT_EQ(Load(server_buffer_, 4), 0u);
 }

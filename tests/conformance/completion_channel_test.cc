@@ -265,6 +265,9 @@ TEST_P(CompletionChannelTest, AnArmedCqReportsTheFlush) {
 }
 
 TEST_P(CompletionChannelTest, AnArmedCqReportsAPostToADeadQp) {
+  if (!deviations().flushes_receives_posted_in_error) {
+    GTEST_SKIP() << "this device keeps receives that are posted in ERR";
+  }
   MoveToError(server().device(), server_qp_);
   Arm(server().recv_cq());
   ASSERT_EQ(0, PostReceive(server_qp_, {.wr_id = 6}));

@@ -57,7 +57,9 @@ class ConnectionTeardownTest : public ConnectionFixture {
             serve(*event);
           }
           while (std::optional<CmEvent> event = client().manager().GetEvent()) {
-            established |= event->type == Type::kEstablished && event->id == id;
+            if (event->id != id) continue;
+            EXPECT_EQ(event->type, Type::kEstablished) << event->status;
+            established = true;
           }
           return established;
         },
@@ -113,6 +115,7 @@ TEST_P(ConnectionTeardownTest, TheServerGoesRightAfterAccepting) {
   CmEvent event = Next(client());
   if (event.type == Type::kEstablished) event = Next(client());
   EXPECT_THAT(event.type, AnyOf(Type::kDisconnected, Type::kConnectFailed));
+  DropClient();
   ExpectListenerWorks();
 }
 

@@ -78,17 +78,13 @@ TEST_P(ConnectionTest, RefusesMorePrivateDataThanFits) {
                    .Accept(request.id, accepting,
                            {.private_data = Bytes(kMaxAcceptPrivateData + 1)})
                    .ok());
-  EXPECT_FALSE(server()
-                   .manager()
-                   .Reject(request.id, Bytes(kMaxRejectPrivateData + 1))
-                   .ok());
   // Nothing is decided by a refused answer.
   EXPECT_TRUE(server().manager().Accept(request.id, accepting, {}).ok());
   Expect(client(), Type::kEstablished);
 }
 
-// Each side hears what the other offers: its initiator depth bounds our
-// responder resources and the other way round.
+// Each side hears what the other one offers of itself; its initiator depth then
+// bounds our responder resources and the other way round.
 TEST_P(ConnectionTest, TellsHowManyReadsThePeerOffers) {
   CmId* listener = Listen();
   ASSERT_NE(listener, nullptr);
@@ -97,8 +93,8 @@ TEST_P(ConnectionTest, TellsHowManyReadsThePeerOffers) {
   ASSERT_NE(id, nullptr);
   CmEvent request = Expect(server(), Type::kConnectRequest);
   ASSERT_NE(request.id, nullptr);
-  EXPECT_EQ(request.responder_resources, 5);
-  EXPECT_EQ(request.initiator_depth, 3);
+  EXPECT_EQ(request.responder_resources, 3);
+  EXPECT_EQ(request.initiator_depth, 5);
   ibv_qp* qp = server().CreateQp({});
   ASSERT_TRUE(server()
                   .manager()
@@ -106,8 +102,8 @@ TEST_P(ConnectionTest, TellsHowManyReadsThePeerOffers) {
                           {.responder_resources = 4, .initiator_depth = 2})
                   .ok());
   CmEvent established = Expect(client(), Type::kEstablished);
-  EXPECT_EQ(established.responder_resources, 2);
-  EXPECT_EQ(established.initiator_depth, 4);
+  EXPECT_EQ(established.responder_resources, 4);
+  EXPECT_EQ(established.initiator_depth, 2);
 }
 
 TEST_P(ConnectionTest, KnowsItsAddresses) {
@@ -145,6 +141,23 @@ TEST_P(ConnectionTest, ARejectionSaysWhy) {
     client().DestroyQp(qp_);
     client().manager().Destroy(id);
   }
+}
+
+// Longer than fits, the reason is cut or refused, as the device likes.
+TEST_P(ConnectionTest, ALongReasonDoesNoHarm) {
+  CmId* listener = Listen();
+  ASSERT_NE(listener, nullptr);
+  ASSERT_NE(StartConnecting(listener->local_address()), nullptr);
+  CmEvent request = Expect(server(), Type::kConnectRequest);
+  ASSERT_NE(request.id, nullptr);
+  const std::string reason = Bytes(2 * kMaxRejectPrivateData);
+  const std::string start = reason.substr(0, kMaxRejectPrivateData);
+  if (!server().manager().Reject(request.id, reason).ok()) {
+    ASSERT_TRUE(server().manager().Reject(request.id, start).ok());
+  }
+  CmEvent failed = Expect(client(), Type::kConnectFailed);
+  EXPECT_TRUE(failed.rejected);
+  EXPECT_EQ(failed.private_data, start);
 }
 
 TEST_P(ConnectionTest, NobodyListensThere) {
@@ -354,12 +367,18 @@ TEST_P(ConnectionTest, WhatWasSentBeforeTheCloseIsReceived) {
     ASSERT_EQ(0, Post(link.client, SendWr(wr_id).Imm(htonl(wr_id)).Inline()));
   }
   EXPECT_EQ(Await(client().send_cq(), 10).back().status, IBV_WC_SUCCESS);
-  Disconnect(&link);
+  client().manager().Disconnect(link.client_id);
+  Expect(server(), Type::kDisconnected);
+  server().manager().Disconnect(link.server_id);
   std::vector<ibv_wc> found = Await(server().recv_cq(), 10);
   for (uint64_t wr_id = 0; wr_id < found.size(); ++wr_id) {
     EXPECT_THAT(found[wr_id], Received(wr_id, 0));
     EXPECT_EQ(found[wr_id].imm_data, htonl(wr_id));
   }
+  EXPECT_THAT(Await(server().recv_cq()), Flushed(10));
+  EXPECT_THAT(Await(server().recv_cq()), Flushed(11));
+  client().DestroyQp(link.client);
+  server().DestroyQp(link.server);
 }
 
 TEST_P(ConnectionTest, MakesManyConnectionsAtOnce) {

@@ -109,7 +109,6 @@ class ConformanceTest : public testing::TestWithParam<Variant> {
   static void MoveToError(Device& device, ibv_qp* qp);
 
  private:
-  int descriptors_before_ = 0;
   std::unique_ptr<Provider> provider_;
   std::unique_ptr<Device> client_device_;
   std::unique_ptr<Device> server_device_;

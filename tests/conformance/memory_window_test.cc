@@ -58,7 +58,12 @@ class MemoryWindowTest : public ConnectedTest {
   void Bind(const ibv_mw_bind_info& info) {
     ASSERT_EQ(0, Post(server_qp_, BindWr(70, window_, key_, info)));
     ASSERT_THAT(Await(server().send_cq()), Succeeded(70, IBV_WC_BIND_MW));
+    NoteKey();
   }
+  // Some drivers find the window of the next bind by the key in its ibv_mw,
+  // which posting a type 2 bind leaves alone: that is for the user to do, as
+  // ibv_bind_mw does it for type 1.
+  void NoteKey() { window_->rkey = key_; }
 
   // The client's access to `length` bytes at `start` of the region.
   WorkRequest Read(uint64_t wr_id, size_t start, size_t length) {
@@ -123,6 +128,7 @@ TEST_P(MemoryWindowTest, IsBoundBeforeTheMessageBehindItArrives) {
             .Inline()};
     size_t posted = 0;
     ASSERT_EQ(0, PostList(server_qp_, absl::MakeSpan(list), &posted));
+    NoteKey();
     ASSERT_THAT(Await(client().recv_cq()), Received(round, sizeof(key_)));
     ExpectReadable(kStart, 64);
     // And it dies by the peer's message that ends its use.
@@ -208,8 +214,9 @@ TEST_P(MemoryWindowTest, AnUnboundWindowOpensNothing) {
 }
 
 TEST_P(MemoryWindowTest, TheKeyOfBeforeTheBindOpensNothing) {
+  const uint32_t before = window_->rkey;
   Bind(DefaultRange());
-  key_ = window_->rkey == key_ ? key_ - 1 : window_->rkey;
+  key_ = before;
   ExpectRefused(Read(0, kStart, 8));
 }
 
@@ -315,6 +322,9 @@ TEST_P(MemoryWindowTest, RefusesAWritableBindToAReadOnlyRegion) {
 
 // The key of a window is its index and a byte of the user's choice.
 TEST_P(MemoryWindowTest, RefusesAKeyOfAnotherIndex) {
+  if (!deviations().checks_window_key_index) {
+    GTEST_SKIP() << "this device looks at the last byte of the new key only";
+  }
   key_ += 0x100;
   if (Post(server_qp_, BindWr(71, window_, key_, DefaultRange())) != 0) return;
   EXPECT_THAT(Await(server().send_cq()), Failed(71, IBV_WC_MW_BIND_ERR));

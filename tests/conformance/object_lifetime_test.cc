@@ -24,7 +24,7 @@ TEST_P(ObjectLifetimeTest, ADomainStaysWhileItIsUsed) {
   ibv_pd* pd = device().AllocPd();
   ASSERT_NE(pd, nullptr);
   {
-    Region region(&device(), pd, 4096, kAllAccess, MemoryUse::kLocal);
+    Region region(&device(), pd, 4096, kAllAccess, MemoryUse::kRemoteWritable);
     ASSERT_FALSE(region.empty());
     EXPECT_EQ(EBUSY, device().DeallocPd(pd));
   }

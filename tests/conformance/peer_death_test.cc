@@ -165,7 +165,6 @@ TEST_P(PeerDeathTest, WhileItSends) {
   for (uint64_t id = received; id < end && !HasFailure(); ++id) {
     take(Await(client().recv_cq()));
   }
-  EXPECT_TRUE(flushed);
 }
 
 // The READs that ended well brought the right bytes; the others failed; none

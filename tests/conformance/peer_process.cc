@@ -100,9 +100,10 @@ class Child {
 
   // Keeps half a queue of requests under way.
   bool Keep(const WorkRequest& request) {
-    if (next_ >= kDepth / 2 &&
-        pump_.Await(side_->send_cq()).status != IBV_WC_SUCCESS) {
-      return false;
+    if (next_ >= kDepth / 2) {
+      const ibv_wc wc = pump_.Await(side_->send_cq());
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS) << testing::PrintToString(wc);
+      if (wc.status != IBV_WC_SUCCESS) return false;
     }
     ++next_;
     return Post(qp_, request) == 0;

@@ -22,6 +22,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -33,15 +34,19 @@ namespace rdma::conformance {
 // The results that the specification leaves open, or that a device is known to
 // give otherwise. Every default is what the specification says.
 struct Deviations {
-  // At the requester: an lkey that names no MR of the QP's PD. A local
-  // protection error, which rxe reports as LOC_QP_OP_ERR.
-  ibv_wc_status wrong_lkey = IBV_WC_LOC_PROT_ERR;
+  // An lkey that names no MR of the QP's PD: of a piece to send or write from,
+  // and of one to read into.
+  ibv_wc_status wrong_source_lkey = IBV_WC_LOC_PROT_ERR;
+  ibv_wc_status wrong_target_lkey = IBV_WC_LOC_PROT_ERR;
+
+  // A receive into memory that may not be written locally.
+  ibv_wc_status receive_not_writable = IBV_WC_LOC_PROT_ERR;
 
   // A message longer than the posted receive, at either end.
   ibv_wc_status receive_too_small_responder = IBV_WC_LOC_LEN_ERR;
   ibv_wc_status receive_too_small_requester = IBV_WC_REM_INV_REQ_ERR;
 
-  // An atomic on an address that is no multiple of 8.
+  // An atomic on an address that is no multiple of 8, where posting takes it.
   ibv_wc_status atomic_unaligned = IBV_WC_REM_INV_REQ_ERR;
 
   // IBV_WR_LOCAL_INV of a key that is not valid: a memory management error.
@@ -58,11 +63,24 @@ struct Deviations {
   // only to its MR's.
   bool enforces_window_bounds = true;
 
+  // Whether a bind is refused whose key has another index than the window's.
+  bool checks_window_key_index = true;
+
+  // Whether a message longer than the specification allows (2 GiB) is refused
+  // rather than cut down to what is left of its length in 32 bits.
+  bool checks_message_length = true;
+
   // Whether a receive that invalidated a key carries IBV_WC_WITH_INV.
   bool flags_invalidation = true;
 
   // Whether a full send queue refuses with ENOMEM until a completion is polled.
   bool send_queue_fills = true;
+
+  // Whether receives posted to a QP in ERR are flushed, as sends are.
+  bool flushes_receives_posted_in_error = true;
+
+  // Whether a long copy of one QP lets another QP's small message pass.
+  bool interleaves_connections = true;
 
   // Whether a CQ armed for solicited events alone wakes for an error.
   bool solicited_wakes_on_error = true;
@@ -104,6 +122,7 @@ struct ProviderUnderTest {
   // gigabyte.
   size_t largest_message_bytes = size_t{64} << 20;
   int many_connections = 100;
+  int many_rounds = 20000;  // of a message there and a message back
 
   Deviations deviations;
 };
@@ -117,6 +136,7 @@ struct Variant {
   bool one_device = false;  // both ends on one opened device
   bool single_threaded_queues = true;
 };
+void PrintTo(const Variant& variant, std::ostream* os);
 
 // Two devices; one device; two devices with queues that threads may share.
 std::vector<Variant> AllVariants();

@@ -93,8 +93,8 @@ TEST_P(FreshQueuePairTest, ReportsItsCapabilities) {
   ibv_qp_attr attr = {};
   ibv_qp_init_attr init = {};
   ASSERT_EQ(0, device().QueryQp(qp, &attr, IBV_QP_CAP, &init));
-  EXPECT_EQ(init.cap.max_send_wr, cap.max_send_wr);
-  EXPECT_EQ(init.cap.max_recv_wr, cap.max_recv_wr);
+  EXPECT_GE(init.cap.max_send_wr, cap.max_send_wr);
+  EXPECT_GE(init.cap.max_recv_wr, cap.max_recv_wr);
   EXPECT_EQ(init.cap.max_inline_data, cap.max_inline_data);
   EXPECT_EQ(init.send_cq, client().send_cq());
   EXPECT_EQ(init.recv_cq, client().recv_cq());
@@ -189,7 +189,10 @@ TEST_P(FreshQueuePairTest, RefusesAStateItIsNotIn) {
   EXPECT_EQ(State(), IBV_QPS_RESET);
 }
 
-TEST_P(FreshQueuePairTest, GoesToErrorAndBackToResetFromAnywhere) {
+// From INIT on; a QP in RESET has nothing to be in error about, and whether it
+// may go to ERR is where Linux and the specification differ.
+TEST_P(FreshQueuePairTest, GoesToErrorAndOnlyToResetFromThere) {
+  ASSERT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
   MoveToError(device(), qp_);
   EXPECT_EQ(State(), IBV_QPS_ERR);
   EXPECT_EQ(EINVAL, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
@@ -197,9 +200,7 @@ TEST_P(FreshQueuePairTest, GoesToErrorAndBackToResetFromAnywhere) {
   EXPECT_EQ(State(), IBV_QPS_ERR);
   EXPECT_EQ(0, Modify(device(), qp_, IBV_QPS_RESET, IBV_QP_STATE));
   EXPECT_EQ(State(), IBV_QPS_RESET);
-  ASSERT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
-  MoveToError(device(), qp_);
-  EXPECT_EQ(State(), IBV_QPS_ERR);
+  EXPECT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
 }
 
 // IBTA 10.3.1.1 to 10.3.1.3: no sends before RTS, no receives in RESET.
@@ -220,6 +221,7 @@ TEST_P(FreshQueuePairTest, ResetForgetsWhatWasPosted) {
   ASSERT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
   ASSERT_EQ(0, PostReceive(qp_, {.wr_id = 1, .sges = {buffer_.sge(0, 8)}}));
   ASSERT_EQ(0, Modify(device(), qp_, IBV_QPS_RESET, IBV_QP_STATE));
+  ASSERT_EQ(0, Modify(device(), qp_, IBV_QPS_INIT, kInitMask));
   MoveToError(device(), qp_);
   ExpectSilence(client().recv_cq());
 }
@@ -323,7 +325,9 @@ TEST_P(QueuePairStateTest, TakesPostsInErrorAndFlushesThem) {
     EXPECT_EQ(0, PostReceive(client_qp_, Receive(20 + id)));
     EXPECT_THAT(Await(client().send_cq()), Flushed(id));
     EXPECT_THAT(Await(client().send_cq()), Flushed(10 + id));
-    EXPECT_THAT(Await(client().recv_cq()), Flushed(20 + id));
+    if (deviations().flushes_receives_posted_in_error) {
+      EXPECT_THAT(Await(client().recv_cq()), Flushed(20 + id));
+    }
   }
 }
 

@@ -283,7 +283,7 @@ void RandomTrafficTest::CheckReceives(ibv_cq* cq) {
   const ibv_wc wc = Await(cq);
   Direction* direction = OfReceiver(wc.qp_num, cq);
   ASSERT_NE(direction, nullptr) << testing::PrintToString(wc);
-  ASSERT_FALSE(direction->messages.empty());
+  ASSERT_FALSE(direction->messages.empty()) << testing::PrintToString(wc);
   const Message message = std::move(direction->messages.front());
   direction->messages.pop_front();
   const uint64_t id = direction->posted_receives.front();

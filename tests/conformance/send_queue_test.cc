@@ -110,10 +110,15 @@ TEST_P(SendQueueTest, NamesTheFirstRefusedRequestOfAList) {
   EXPECT_THAT(Await(client().send_cq()), Succeeded(5));
 }
 
+// At once, or by a completion in error; it never counts as done.
 TEST_P(SendQueueTest, RefusesAnUnknownOpcode) {
-  EXPECT_NE(0, Post(client_qp_,
-                    WorkRequest({.wr_id = 1,
-                                 .opcode = static_cast<ibv_wr_opcode>(99)})));
+  ibv_send_wr wr = {};
+  wr.wr_id = 1;
+  wr.opcode = static_cast<ibv_wr_opcode>(99);
+  if (Post(client_qp_, WorkRequest(wr)) != 0) return;
+  const ibv_wc wc = Await(client().send_cq());
+  EXPECT_EQ(wc.wr_id, 1u);
+  EXPECT_NE(wc.status, IBV_WC_SUCCESS);
 }
 
 // A slot is free when the completion of its request, or of a later one, was

@@ -95,7 +95,7 @@ TEST_P(SharedReceiveQueueTest, IsAtLeastAsDeepAsAsked) {
   EXPECT_GE(depth_, kDepth);
   ibv_srq_attr attr = {};
   ASSERT_EQ(0, server().device().QuerySrq(srq_, &attr));
-  EXPECT_EQ(attr.max_wr, depth_);
+  EXPECT_GE(attr.max_wr, depth_);
   EXPECT_GE(attr.max_sge, 4u);
   EXPECT_EQ(attr.srq_limit, 0u);
 }

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <thread>
@@ -76,63 +77,67 @@ class TwoThreadsTest : public ConnectedTest {
 };
 CONFORMANCE_SUITE(TwoThreadsTest);
 
-// A message there, a message back; each carries its round.
-TEST_P(TwoThreadsTest, PingPong) {
-  constexpr uint32_t kRounds = 20000;
-  const Limit limit(pump().patience());
-  const auto play = [&](ibv_qp* qp, Side& side, bool serves) {
-    for (uint32_t round = 0; round < kRounds; ++round) {
-      if (PostReceive(qp, {.wr_id = round}) != 0) return round;
-      const auto send = [&] {
-        WorkRequest request = SendWr(round).Imm(htonl(round)).Inline();
-        if (round % 32 != 31) request.Unsignaled();
-        return Post(qp, request) == 0;
-      };
-      if (serves && !send()) return round;
-      const std::optional<ibv_wc> wc = Next(side.recv_cq(), limit);
+// A message there, a message back, each with its round, between two threads.
+// `next` waits for a completion of a CQ, awake or asleep. Two receives are
+// always posted, so that no message finds its receiver not ready.
+class PingPong {
+ public:
+  using Next = std::function<std::optional<ibv_wc>(Side&, ibv_cq*)>;
+  PingPong(uint32_t rounds, Next next) : rounds_(rounds), next_(next) {}
+
+  // Plays one end and returns the rounds that went well.
+  uint32_t Play(ibv_qp* qp, Side& side, bool serves) {
+    if (PostReceive(qp, {}) != 0 || PostReceive(qp, {}) != 0) return 0;
+    for (uint32_t round = 0; round < rounds_; ++round) {
+      if (serves && !Send(qp, side, round)) return round;
+      const std::optional<ibv_wc> wc = next_(side, side.recv_cq());
       if (!wc.has_value() || wc->status != IBV_WC_SUCCESS ||
-          wc->imm_data != htonl(round)) {
+          wc->imm_data != htonl(round) || PostReceive(qp, {}) != 0) {
         return round;
       }
-      if (!serves && !send()) return round;
-      if (round % 32 == 31 && !Next(side.send_cq(), limit).has_value()) {
-        return round;
-      }
+      if (!serves && !Send(qp, side, round)) return round;
     }
-    return kRounds;
-  };
+    return rounds_;
+  }
+
+ private:
+  // Signaled once in a while, and then waited for.
+  bool Send(ibv_qp* qp, Side& side, uint32_t round) {
+    const bool signaled = round % 32 == 31;
+    WorkRequest request = SendWr(round).Imm(htonl(round)).Inline();
+    if (!signaled) request.Unsignaled();
+    return Post(qp, request) == 0 &&
+           (!signaled || next_(side, side.send_cq()).has_value());
+  }
+
+  const uint32_t rounds_;
+  const Next next_;
+};
+
+TEST_P(TwoThreadsTest, PlayPingPongAwake) {
+  const uint32_t rounds = TheProviderUnderTest().many_rounds;
+  const Limit limit(pump().patience());
+  PingPong game(rounds, [&](Side&, ibv_cq* cq) { return Next(cq, limit); });
   uint32_t answered = 0;
-  std::thread other([&] { answered = play(server_qp_, server(), false); });
-  EXPECT_EQ(play(client_qp_, client(), true), kRounds);
+  std::thread other(
+      [&] { answered = game.Play(server_qp_, server(), /*serves=*/false); });
+  EXPECT_EQ(game.Play(client_qp_, client(), /*serves=*/true), rounds);
   other.join();
-  EXPECT_EQ(answered, kRounds);
+  EXPECT_EQ(answered, rounds);
 }
 
-TEST_P(TwoThreadsTest, PingPongAsleep) {
-  constexpr uint32_t kRounds = 1500;
+TEST_P(TwoThreadsTest, PlayPingPongAsleep) {
+  const uint32_t rounds = TheProviderUnderTest().many_rounds / 10;
   const Limit limit(pump().patience());
-  const auto play = [&](ibv_qp* qp, Side& side, bool serves) {
-    for (uint32_t round = 0; round < kRounds; ++round) {
-      if (PostReceive(qp, {.wr_id = round}) != 0) return round;
-      const auto send = [&] {
-        return Post(qp, SendWr(round).Imm(htonl(round)).Inline()) == 0;
-      };
-      if (serves && !send()) return round;
-      std::optional<ibv_wc> wc = NextAsleep(side, side.recv_cq(), limit);
-      if (!wc.has_value() || wc->status != IBV_WC_SUCCESS ||
-          wc->imm_data != htonl(round)) {
-        return round;
-      }
-      if (!serves && !send()) return round;
-      if (!NextAsleep(side, side.send_cq(), limit).has_value()) return round;
-    }
-    return kRounds;
-  };
+  PingPong game(rounds, [&](Side& side, ibv_cq* cq) {
+    return NextAsleep(side, cq, limit);
+  });
   uint32_t answered = 0;
-  std::thread other([&] { answered = play(server_qp_, server(), false); });
-  EXPECT_EQ(play(client_qp_, client(), true), kRounds);
+  std::thread other(
+      [&] { answered = game.Play(server_qp_, server(), /*serves=*/false); });
+  EXPECT_EQ(game.Play(client_qp_, client(), /*serves=*/true), rounds);
   other.join();
-  EXPECT_EQ(answered, kRounds);
+  EXPECT_EQ(answered, rounds);
 }
 
 // One end reads and writes the other's memory while that one is busy with
