@@ -180,6 +180,8 @@ class Link {
     std::lock_guard lock(observer_mutex_);
     if (observer_ != nullptr) observer_->OnHangUp();
   }
+  // Asks whether the peer hung up, at the cost of a system call. Thread-safe.
+  virtual bool IsPeerGone() const = 0;
   // Null: nobody. Thread-safe; afterwards the previous one is not called.
   void SetObserver(HangUpObserver* observer) {
     std::lock_guard lock(observer_mutex_);

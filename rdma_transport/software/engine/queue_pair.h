@@ -82,6 +82,8 @@ class QueuePair final : public ibv_qp,
   void Disconnect();
 
   const Link* link() const { return link_.get(); }
+  // What it admits of its peer, ibv_access_flags.
+  uint32_t access() const { return attributes_.qp_access_flags; }
   uint32_t max_send_wr() const { return init_.cap.max_send_wr; }
   ProtectionDomain* protection_domain() const { return context_.pd; }
   uint32_t send_cq_line() const { return context_.send_cq->line_index(); }

@@ -336,8 +336,8 @@ Requester::StartResult Requester::StartInvalidate(SendWqe& wqe) {
     return Fail(wqe, IBV_WC_MW_BIND_ERR);
   }
   wqe.revoked = true;
-  if (qp_->link != nullptr && !qp_->link->hung_up() &&
-      qp_->link->PeerIsWriting(rkey)) {
+  if (qp_->link != nullptr && qp_->link->PeerIsWriting(rkey) &&
+      !qp_->link->IsPeerGone()) {
     return StartResult::kBusy;
   }
   wqe.phase = SendWqe::Phase::kDone;

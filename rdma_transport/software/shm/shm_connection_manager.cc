@@ -34,6 +34,13 @@ std::string Message(const absl::Status& status) {
   return std::string(status.message());
 }
 
+// What the peer wants to have outstanding bounds what we serve, and the other
+// way round.
+void OfferReads(const Setup& peer, CmEvent* event) {
+  event->responder_resources = peer.initiator_depth;
+  event->initiator_depth = peer.responder_resources;
+}
+
 absl::Status Errno(std::string_view call) {
   return absl::ResourceExhaustedError(
       absl::StrCat(std::string(call), ": ", std::strerror(errno)));
@@ -385,8 +392,7 @@ void ShmConnectionManager::OnHelloReadable(Id* id) {
   event.id = id;
   event.listener = id->listener;
   event.private_data = id->hello.private_data;
-  event.responder_resources = id->hello.responder_resources;
-  event.initiator_depth = id->hello.initiator_depth;
+  OfferReads(id->hello, &event);
   PushEvent(std::move(event));
 }
 
@@ -428,7 +434,8 @@ absl::Status ShmConnectionManager::Accept(
   if (qp->state != IBV_QPS_INIT) {
     return absl::FailedPreconditionError("accept: the QP is in use");
   }
-  absl::StatusOr<ShmLink::Local> segment = MakeLocal(*qp);
+  absl::StatusOr<ShmLink::Local> segment =
+      ShmLink::Local::Create(RingLinesFor(qp->max_send_wr()), qp->access());
   if (!segment.ok()) return segment.status();
   id->parameters = parameters;
   id->qp_num = qp->qp_num;
@@ -449,8 +456,7 @@ absl::Status ShmConnectionManager::Accept(
   CmEvent event;
   event.type = CmEvent::Type::kEstablished;
   event.id = id;
-  event.responder_resources = id->hello.responder_resources;
-  event.initiator_depth = id->hello.initiator_depth;
+  OfferReads(id->hello, &event);
   PushEvent(std::move(event));
   return absl::OkStatus();
 }
@@ -460,6 +466,11 @@ absl::Status ShmConnectionManager::Reject(CmId* cm_id,
   auto* const id = static_cast<Id*>(cm_id);
   if (id->state != Id::State::kRequested) {
     return absl::FailedPreconditionError("reject: not a connection request");
+  }
+  if (reason.size() > kMaxRejectPrivateData) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("reject: a reason of ", reason.size(), " bytes; at most ",
+                     kMaxRejectPrivateData, " fit"));
   }
   const EncodedHandshake answer =
       EncodeRejection({.by_user = true, .reason = std::string(reason)});
@@ -543,7 +554,8 @@ void ShmConnectionManager::SendHello(Id* id) {
     FailConnect(id, absl::CancelledError("connect: the QP was destroyed"));
     return;
   }
-  absl::StatusOr<ShmLink::Local> segment = MakeLocal(*qp);
+  absl::StatusOr<ShmLink::Local> segment =
+      ShmLink::Local::Create(RingLinesFor(qp->max_send_wr()), qp->access());
   if (!segment.ok()) {
     FailConnect(id, segment.status());
     return;
@@ -625,8 +637,7 @@ void ShmConnectionManager::OnAccepted(Id* id, const ControlMessage& message) {
   event.type = CmEvent::Type::kEstablished;
   event.id = id;
   event.private_data = std::move(setup->private_data);
-  event.responder_resources = setup->responder_resources;
-  event.initiator_depth = setup->initiator_depth;
+  OfferReads(*setup, &event);
   PushEvent(std::move(event));
 }
 
@@ -656,16 +667,6 @@ void ShmConnectionManager::Disconnect(CmId* cm_id) {
 }
 
 // --- Both sides --------------------------------------------------------------
-
-absl::StatusOr<ShmLink::Local> ShmConnectionManager::MakeLocal(
-    const QueuePair& qp) const {
-  const uint32_t ring_lines = RingLinesFor(qp.max_send_wr());
-  absl::StatusOr<Segment> segment =
-      Segment::Create("verbena-link", LinkSegmentBytes(ring_lines),
-                      Sharing::kReadOnlyToPeers, Prefault::kYes);
-  if (!segment.ok()) return segment.status();
-  return ShmLink::Local{*std::move(segment), ring_lines};
-}
 
 Setup ShmConnectionManager::MakeSetup(const QueuePair& qp,
                                       const ConnectionParameters& parameters,

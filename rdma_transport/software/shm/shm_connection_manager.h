@@ -91,7 +91,6 @@ class ShmConnectionManager final : public ConnectionManager {
 
   // --- Both
   // -------------------------------------------------------------------
-  absl::StatusOr<ShmLink::Local> MakeLocal(const QueuePair& qp) const;
   Setup MakeSetup(const QueuePair& qp, const ConnectionParameters& parameters,
                   const SocketAddress& address) const;
   absl::StatusOr<ShmLink::Peer> MapPeer(const Setup& setup,

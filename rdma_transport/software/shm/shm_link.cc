@@ -1,5 +1,6 @@
 #include "rdma_transport/software/shm/shm_link.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <bit>
@@ -51,6 +52,16 @@ uint32_t ShiftFor(uint32_t ring_lines) {
 }
 
 }  // namespace
+
+absl::StatusOr<ShmLink::Local> ShmLink::Local::Create(uint32_t ring_lines,
+                                                      uint32_t access) {
+  absl::StatusOr<Segment> segment =
+      Segment::Create("verbena-link", LinkSegmentBytes(ring_lines),
+                      Sharing::kReadOnlyToPeers, Prefault::kYes);
+  if (!segment.ok()) return segment.status();
+  ControlOf(segment->base())->access.store(access, std::memory_order_relaxed);
+  return Local{*std::move(segment), ring_lines};
+}
 
 ShmLink::ShmLink(UniqueFd socket, Local local, Peer peer, bool asymmetric,
                  const ArenaTable* arenas, MappingCache* cache)
@@ -360,6 +371,12 @@ void ShmLink::SetAccess(uint32_t access) {
 }
 
 // --- Life --------------------------------------------------------------------
+
+bool ShmLink::IsPeerGone() const {
+  if (hung_up()) return true;
+  pollfd socket = {.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
+  return poll(&socket, 1, 0) == 1;
+}
 
 void ShmLink::MarkClosed() {
   own_->closed.store(1, std::memory_order_relaxed);

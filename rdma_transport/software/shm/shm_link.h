@@ -24,6 +24,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "rdma_transport/software/engine/arena.h"
 #include "rdma_transport/software/engine/device_segment.h"
 #include "rdma_transport/software/engine/link.h"
@@ -40,6 +41,10 @@ class ShmLink final : public Link {
   struct Local {
     Segment segment;  // of LinkSegmentBytes(ring_lines)
     uint32_t ring_lines = 0;
+
+    // For a QP that admits `access` (ibv_access_flags): a peer that is
+    // connected first may use it at once. RESOURCE_EXHAUSTED: no memory.
+    static absl::StatusOr<Local> Create(uint32_t ring_lines, uint32_t access);
   };
   // What the peer's handshake said; checked by whoever decoded it.
   struct Peer {
@@ -82,6 +87,7 @@ class ShmLink final : public Link {
   bool PeerIsWriting(uint32_t key) const override;
   void SetAccess(uint32_t access) override;
 
+  bool IsPeerGone() const override;
   void MarkClosed() override;
   void HangUp() override;
   int fd() const override { return socket_.get(); }
