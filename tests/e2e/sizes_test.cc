@@ -1,0 +1,184 @@
+// Goal: every size arrives whole, both ways, as a message, as an attachment,
+// and as both; what is too large is refused with a status that names both
+// numbers, and costs the connection nothing. Method: a server process that
+// compares checksums; sizes on both sides of every boundary: inline data,
+// receive buffers (where the rendezvous starts), size classes of registered
+// memory, arenas, READ chunks.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/e2e/endpoints.h"
+#include "tests/e2e/peer_process.h"
+
+namespace e2e {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr size_t kLargest = size_t{4} << 20;
+#else
+constexpr size_t kLargest = size_t{64} << 20;
+#endif
+
+// Each power of two and what is around it: protobuf's and the frame's own bytes
+// shift a boundary by up to some dozens.
+std::vector<size_t> SizesAroundBoundaries() {
+  std::vector<size_t> sizes = {0, 1, 2, 3, 7};
+  for (size_t power = 16; power <= kLargest; power *= 2) {
+    for (const size_t below : {64, 33, 17, 9, 4, 1, 0}) {
+      if (below < power) sizes.push_back(power - below);
+    }
+    if (power < kLargest) sizes.push_back(power + 1);
+    if (power >= (size_t{4} << 20)) sizes.push_back(power - power / 3);
+  }
+  return sizes;
+}
+
+// Every size where the default's receive buffer ends.
+std::vector<size_t> SizesAroundTheEagerLimit() {
+  std::vector<size_t> sizes;
+  for (size_t bytes = 10'100; bytes <= 10'260; ++bytes) sizes.push_back(bytes);
+  return sizes;
+}
+
+class SizesTest : public testing::Test {
+ protected:
+  SizesTest() : server_(PeerProcess::Serve()), client_(server_.address()) {}
+
+  PeerProcess server_;
+  Client client_;
+};
+
+TEST_F(SizesTest, MessagesThere) {
+  for (const size_t bytes : SizesAroundBoundaries()) {
+    ASSERT_OK(client_.Consume(bytes)) << bytes;
+  }
+}
+
+TEST_F(SizesTest, MessagesBack) {
+  for (const size_t bytes : SizesAroundBoundaries()) {
+    ASSERT_OK(client_.Produce(bytes)) << bytes;
+  }
+}
+
+TEST_F(SizesTest, AttachmentsThere) {
+  for (const size_t bytes : SizesAroundBoundaries()) {
+    ASSERT_OK(client_.Consume(0, bytes)) << bytes;
+  }
+}
+
+TEST_F(SizesTest, AttachmentsBack) {
+  for (const size_t bytes : SizesAroundBoundaries()) {
+    ASSERT_OK(client_.Produce(0, bytes)) << bytes;
+  }
+}
+
+TEST_F(SizesTest, EverySizeAtTheEagerLimitBothWays) {
+  for (const size_t bytes : SizesAroundTheEagerLimit()) {
+    ASSERT_OK(client_.Echo(bytes)) << bytes;
+    ASSERT_OK(client_.Echo(0, bytes)) << bytes;
+    // Together they reach the limit.
+    ASSERT_OK(client_.Echo(bytes / 2, bytes - bytes / 2)) << bytes;
+  }
+}
+
+TEST_F(SizesTest, MessagesWithAttachmentsOfAllKindsOfSizes) {
+  constexpr size_t kSizes[] = {0,      1,      100,     5'000,     10'200,
+                               10'300, 70'000, 100'000, 1'048'577, 3'000'000};
+  for (const size_t message : kSizes) {
+    for (const size_t attachment : kSizes) {
+      ASSERT_OK(client_.Echo(message, attachment))
+          << message << " and " << attachment;
+    }
+  }
+}
+
+TEST(EagerLimitTest, HoldsForOtherLimitsOfEitherSide) {
+  for (const int64_t limit : {1024, 2048, 4096, 9000}) {
+    const Arguments arguments = {{"verbena.eager_limit_bytes", limit}};
+    const PeerProcess server = PeerProcess::Serve(arguments);
+    ASSERT_TRUE(server.ok()) << server.address();
+    const Client client(server.address(), arguments);
+    for (int64_t bytes = limit - 100; bytes <= limit + 4; ++bytes) {
+      ASSERT_OK(client.Echo(static_cast<size_t>(bytes))) << limit;
+      ASSERT_OK(client.Echo(0, static_cast<size_t>(bytes))) << limit;
+    }
+  }
+}
+
+// The numbers that a refusal has to name.
+bool Names(const rpc::Status& status, const std::string& a,
+           const std::string& b) {
+  return status.error_message().find(a) != std::string::npos &&
+         status.error_message().find(b) != std::string::npos;
+}
+
+TEST(OverLimitTest, AServersLimitsRefuseRequests) {
+  const PeerProcess server =
+      PeerProcess::Serve({{"grpc.max_receive_message_length", 1'000'000},
+                          {"verbena.max_receive_attachment_bytes", 2'000'000}});
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address());
+  EXPECT_OK(client.Consume(999'000, 2'000'000));
+  for (int i = 0; i < 20; ++i) {
+    rpc::Status status = client.Consume(3'000'000);
+    EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED));
+    EXPECT_TRUE(Names(status, "1000000", "30000")) << status;
+    status = client.Consume(0, 2'000'001);
+    EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED));
+    EXPECT_TRUE(Names(status, "2000000", "2000001")) << status;
+    // The connection lives on.
+    EXPECT_OK(client.Consume(900'000, 100));
+  }
+}
+
+TEST(OverLimitTest, AServersSmallLimitRefusesEagerRequestsToo) {
+  const PeerProcess server =
+      PeerProcess::Serve({{"grpc.max_receive_message_length", 100},
+                          {"verbena.max_receive_attachment_bytes", 50}});
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address());
+  for (const size_t bytes : {200, 900, 5'000, 50'000}) {
+    rpc::Status status = client.Consume(bytes);
+    EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED)) << bytes;
+    EXPECT_TRUE(Names(status, "100", "")) << status;
+    status = client.Consume(0, bytes);
+    EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED)) << bytes;
+    EXPECT_TRUE(Names(status, "50", std::to_string(bytes))) << status;
+    EXPECT_OK(client.Consume(90, 50));
+  }
+}
+
+TEST(OverLimitTest, AClientsLimitsRefuseResponses) {
+  const PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(),
+                      {{"grpc.max_receive_message_length", 1'000'000},
+                       {"verbena.max_receive_attachment_bytes", 2'000'000}});
+  EXPECT_OK(client.Produce(999'000, 2'000'000));
+  for (int i = 0; i < 20; ++i) {
+    rpc::Status status = client.Produce(3'000'000);
+    EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED));
+    EXPECT_TRUE(Names(status, "1000000", "30000")) << status;
+    status = client.Produce(0, 2'000'001);
+    EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED));
+    EXPECT_TRUE(Names(status, "2000000", "2000001")) << status;
+    EXPECT_OK(client.Produce(900'000, 100));
+  }
+}
+
+TEST(OverLimitTest, AClientsOwnSendLimitRefusesBeforeSending) {
+  const PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(),
+                      {{"grpc.max_send_message_length", 1000}});
+  const rpc::Status status = client.Consume(2000);
+  EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED));
+  EXPECT_TRUE(Names(status, "1000", "200")) << status;
+  EXPECT_OK(client.Consume(900));
+}
+
+}  // namespace
+}  // namespace e2e
