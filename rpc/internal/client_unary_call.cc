@@ -227,15 +227,20 @@ void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
               /*done_on_other_thread=*/true);
 }
 
-void CallbackCall::OnDone() {
+void CallbackCall::CallBack(void (FreeList::*give_back)(FreeListNode*)) {
   // The channel may go with this call, and the callback may do anything.
   CallbackScope scope(this);
   const std::shared_ptr<ChannelInterface> channel = std::move(channel_);
   const std::function<void(Status)> callback = std::move(callback_);
   Status status = TakeStatus();
-  CallbackCalls().Give(this);
+  (CallbackCalls().*give_back)(this);
   callback(std::move(status));
 }
+
+void CallbackCall::OnDone() { CallBack(&FreeList::Give); }
+
+// The executor's threads start no calls: what they kept would be idle.
+void CallbackCall::RunTask() { CallBack(&FreeList::GiveShared); }
 
 void CallbackCall::DoneElsewhere() {
   // Without a thread to be had, a late answer is worse than one on this stack.

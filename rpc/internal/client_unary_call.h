@@ -128,7 +128,9 @@ class CallbackCall final : public ClientUnaryCall,
 
   void OnDone() override;
   void DoneElsewhere() override;
-  void RunTask() override { OnDone(); }
+  void RunTask() override;
+  // Calls the function, when this object is given back and may be used again.
+  void CallBack(void (FreeList::*give_back)(FreeListNode*));
 
   std::shared_ptr<ChannelInterface> channel_;
   std::function<void(Status)> callback_;

@@ -122,22 +122,26 @@ FreeListNode* FreeList::TakeShared() {
 }
 
 void FreeList::GiveShared(FreeListNode* node) {
-  FreeListStack* mine = ThisThreads();
-  if (mine == nullptr && !FreeListThreads::Exited()) {
-    FreeListThreads::Mine().GrowTo(index_);
-    ThisThreads()->Push(node);
-    return;
-  }
+  FreeListStack one;
+  one.Push(node);
+  Share(one, 0);
+}
+
+void FreeList::GiveSurplus(FreeListNode* node) {
+  if (FreeListThreads::Exited()) return GiveShared(node);
+  if (ThisThreads() == nullptr) FreeListThreads::Mine().GrowTo(index_);
+  FreeListStack& mine = *ThisThreads();
+  mine.Push(node);
+  // Half of a full list goes, so that the next ones stay.
+  if (mine.count > kPerThread) Share(mine, kPerThread / 2);
+}
+
+void FreeList::Share(FreeListStack& stack, uint32_t keep) {
   FreeListStack surplus;
-  surplus.Push(node);
   {
     absl::MutexLock lock(&mutex_);
-    surplus.MoveTo(shared_, kShared);
-    // Half of a full list goes along, so that the next ones stay.
-    if (mine != nullptr) {
-      while (mine->count > kPerThread / 2 && shared_.count < kShared) {
-        shared_.Push(mine->Pop());
-      }
+    while (stack.count > keep) {
+      (shared_.count < kShared ? shared_ : surplus).Push(stack.Pop());
     }
     shared_count_.store(shared_.count, std::memory_order_relaxed);
   }

@@ -9,9 +9,9 @@
 //   ...
 //   free_list.Give(call);
 //
-// Thread rule: Take and Give from any thread. The destructor deletes every
-// spare object, those of other threads' lists too. REQUIRES: what threads did
-// with the list happened before its destructor.
+// Thread rule: Take, Give and GiveShared from any thread. The destructor
+// deletes every spare object, those of other threads' lists too. REQUIRES: what
+// threads did with the list happened before its destructor.
 #ifndef VERBENA_RPC_INTERNAL_FREE_LIST_H_
 #define VERBENA_RPC_INTERNAL_FREE_LIST_H_
 
@@ -66,9 +66,9 @@ struct FreeListStack {
 class FreeList {
  public:
   // A thread keeps at most this many for itself.
-  static constexpr uint32_t kPerThread = 64;
+  static constexpr uint32_t kPerThread = 32;
   // The shared list keeps at most this many; what is over is deleted.
-  static constexpr uint32_t kShared = 1024;
+  static constexpr uint32_t kShared = 256;
 
   FreeList();
   ~FreeList();
@@ -90,9 +90,13 @@ class FreeList {
         mine != nullptr && mine->count < kPerThread) {
       mine->Push(node);
     } else {
-      GiveShared(node);
+      GiveSurplus(node);
     }
   }
+
+  // The same for a thread that will not take any: the object goes to those that
+  // do. Takes a lock.
+  void GiveShared(FreeListNode* node);
 
  private:
   friend class FreeListThreads;
@@ -109,7 +113,11 @@ class FreeList {
   }
 
   FreeListNode* TakeShared();
-  void GiveShared(FreeListNode* node);
+  // For a thread whose list is full, or not there.
+  void GiveSurplus(FreeListNode* node);
+  // Moves what is over `keep` to the shared list, and deletes what does not fit
+  // there.
+  void Share(FreeListStack& stack, uint32_t keep);
 
   const size_t index_;  // no other living list has it
   std::atomic<uint32_t> shared_count_{0};

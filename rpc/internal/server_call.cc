@@ -136,10 +136,13 @@ void ServerCall::Complete() {
   context_.Clear();
   ServerCore* const core = core_;
   const bool detached = detached_;
-  if (ABSL_PREDICT_TRUE(moved_bytes_ <= kMaxRetainedBytes)) {
-    method_->spare_calls.Give(this);
-  } else {
+  if (ABSL_PREDICT_FALSE(moved_bytes_ > kMaxRetainedBytes)) {
     delete this;
+  } else if (ABSL_PREDICT_FALSE(detached)) {
+    // This thread may be none that calls come to.
+    method_->spare_calls.GiveShared(this);
+  } else {
+    method_->spare_calls.Give(this);
   }
   if (detached) core->detached.Remove();
 }

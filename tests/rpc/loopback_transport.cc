@@ -30,14 +30,15 @@ struct Delivery {
 };
 
 // First in, first out; keeps its memory.
-class Deliveries {
+template <class T>
+class Fifo {
  public:
   bool empty() const { return next_ == items_.size(); }
-  Delivery& front() { return items_[next_]; }
-  Delivery& back() { return items_.back(); }
-  void push_back(Delivery delivery) { items_.push_back(std::move(delivery)); }
-  Delivery Pop() {
-    Delivery first = std::move(items_[next_++]);
+  T& front() { return items_[next_]; }
+  T& back() { return items_.back(); }
+  void push_back(T item) { items_.push_back(std::move(item)); }
+  T Pop() {
+    T first = std::move(items_[next_++]);
     if (empty()) clear();
     return first;
   }
@@ -47,7 +48,7 @@ class Deliveries {
   }
 
  private:
-  std::vector<Delivery> items_;
+  std::vector<T> items_;
   size_t next_ = 0;
 };
 
@@ -56,7 +57,7 @@ struct Side {
   CallSink* sink = nullptr;
   bool known = false;    // the sink's owner heard of the call
   bool running = false;  // some thread delivers, or is about to
-  Deliveries pending;
+  Fifo<Delivery> pending;
   bool ended = false;  // this side sent its last frame
 };
 
@@ -282,12 +283,14 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
       spares_.pop_back();
     }
     call->handle = ++last_handle_;
-    if (map_node_.empty()) {
+    if (spare_nodes_.empty()) {
       calls_.emplace(call->handle, call);
     } else {
-      map_node_.key() = call->handle;
-      map_node_.mapped() = call;
-      calls_.insert(std::move(map_node_));
+      auto node = std::move(spare_nodes_.back());
+      spare_nodes_.pop_back();
+      node.key() = call->handle;
+      node.mapped() = call;
+      calls_.insert(std::move(node));
     }
     return call;
   }
@@ -389,7 +392,7 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
     if (threads_.empty()) {
       Deliver(lock, call, side);
     } else {
-      ready_.emplace_back(call, &side);
+      ready_.push_back({call, &side});
       changed_.notify_all();
     }
   }
@@ -445,17 +448,19 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
 
   CallSink* DeliverCall(Call& call, IncomingFrame& frame) {
     Lock lock(mutex_);
-    Method method = methods_[call.method];
+    Method& method = methods_[call.method];
+    const bool asked = method.asked;
+    const void* id = method.id;
     lock.unlock();
-    if (!method.asked) {
-      method.id = call.server_sink->OnMethod(method.path);
+    if (!asked) {
+      id = call.server_sink->OnMethod(method.path);
       lock.lock();
-      methods_[call.method].asked = true;
-      methods_[call.method].id = method.id;
+      method.asked = true;
+      method.id = id;
       lock.unlock();
     }
     return call.server_sink->OnCall({.handle = CallHandle{call.handle},
-                                     .method = method.id,
+                                     .method = id,
                                      .path = method.path,
                                      .deadline = call.deadline,
                                      .peer = "ipv4:127.0.0.1:40000",
@@ -467,8 +472,8 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
     if (!call->Idle()) return;
     const auto found = calls_.find(call->handle);
     if (found == calls_.end()) return;
-    map_node_ = calls_.extract(found);
-    map_node_.mapped() = nullptr;
+    spare_nodes_.push_back(calls_.extract(found));
+    spare_nodes_.back().mapped() = nullptr;
     changed_.notify_all();
     // A call with a deadline is still known to its timer.
     if (call->deadline != absl::InfiniteFuture()) return;
@@ -520,8 +525,7 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
         changed_.wait(lock);
         continue;
       }
-      const auto [call, side] = ready_.front();
-      ready_.pop_front();
+      const auto [call, side] = ready_.Pop();
       Deliver(lock, call, *side);
     }
   }
@@ -559,11 +563,11 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
   bool unreachable_ = false;
   bool tried_ = false;
   uint64_t last_handle_ = 0;
-  std::vector<Method> methods_;
+  std::deque<Method> methods_;
   std::map<uint64_t, CallPtr> calls_;
-  std::map<uint64_t, CallPtr>::node_type map_node_;  // a spare
+  std::vector<std::map<uint64_t, CallPtr>::node_type> spare_nodes_;
   std::vector<CallPtr> spares_;
-  std::deque<std::pair<CallPtr, Side*>> ready_;
+  Fifo<std::pair<CallPtr, Side*>> ready_;
   std::multimap<absl::Time, CallPtr> timers_;
   std::optional<RawFrame> replace_response_;
   std::optional<RawFrame> replace_request_;

@@ -1,0 +1,112 @@
+#include "rpc/channel_arguments.h"
+
+#include <cstdint>
+#include <string>
+
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+
+namespace rpc {
+namespace {
+
+EndpointOptions Parse(const ChannelArguments& arguments) {
+  absl::StatusOr<EndpointOptions> options = ParseArguments(arguments);
+  EXPECT_TRUE(options.ok()) << options.status();
+  return options.ok() ? *options : EndpointOptions();
+}
+
+TEST(ChannelArgumentsTest, Defaults) {
+  const EndpointOptions options = Parse({});
+  EXPECT_EQ(options.transport.device, "auto");
+  EXPECT_EQ(options.transport.max_receive_message_bytes, 2147483647u);
+  EXPECT_EQ(options.transport.max_receive_attachment_bytes, UINT64_MAX);
+  EXPECT_EQ(options.max_send_message_bytes, UINT64_MAX);
+  EXPECT_EQ(options.max_metadata_bytes, 8192u);
+  EXPECT_EQ(options.handler_threads, 256u);
+  EXPECT_EQ(options.handler_queue, 65536u);
+  EXPECT_LT(options.transport.spin, absl::ZeroDuration());
+}
+
+TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
+  ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(1001);
+  arguments.SetMaxSendMessageSize(1002);
+  arguments.SetInt("grpc.max_metadata_size", 1003);
+  arguments.SetInt("grpc.initial_reconnect_backoff_ms", 1004);
+  arguments.SetInt("grpc.min_reconnect_backoff_ms", 1005);
+  arguments.SetInt("grpc.max_reconnect_backoff_ms", 1006);
+  arguments.SetInt("grpc.client_idle_timeout_ms", 1007);
+  arguments.SetInt("verbena.connect_timeout_ms", 1008);
+  arguments.SetString("verbena.device", "mlx5_7");
+  arguments.SetInt64("verbena.memory_budget_bytes", int64_t{1} << 40);
+  arguments.SetInt("verbena.receive_budget_bytes", 1009);
+  arguments.SetInt("verbena.max_receive_attachment_bytes", 1010);
+  arguments.SetInt("verbena.eager_limit_bytes", 1011);
+  arguments.SetInt("verbena.spin_us", 1012);
+  arguments.SetInt("verbena.allow_other_users", 1);
+  arguments.SetInt("verbena.max_connections", 1013);
+  arguments.SetInt("verbena.handler_threads", 1014);
+  arguments.SetInt("verbena.handler_queue", 1015);
+  const EndpointOptions options = Parse(arguments);
+  const TransportOptions& transport = options.transport;
+  EXPECT_EQ(transport.max_receive_message_bytes, 1001u);
+  EXPECT_EQ(options.max_send_message_bytes, 1002u);
+  EXPECT_EQ(options.max_metadata_bytes, 1003u);
+  EXPECT_EQ(transport.initial_backoff, absl::Milliseconds(1004));
+  EXPECT_EQ(transport.min_backoff, absl::Milliseconds(1005));
+  EXPECT_EQ(transport.max_backoff, absl::Milliseconds(1006));
+  EXPECT_EQ(transport.idle_timeout, absl::Milliseconds(1007));
+  EXPECT_EQ(transport.connect_timeout, absl::Milliseconds(1008));
+  EXPECT_EQ(transport.device, "mlx5_7");
+  EXPECT_EQ(transport.memory_budget_bytes, uint64_t{1} << 40);
+  EXPECT_EQ(transport.receive_budget_bytes, 1009u);
+  EXPECT_EQ(transport.max_receive_attachment_bytes, 1010u);
+  EXPECT_EQ(transport.eager_limit_bytes, 1011u);
+  EXPECT_EQ(transport.spin, absl::Microseconds(1012));
+  EXPECT_TRUE(transport.allow_other_users);
+  EXPECT_EQ(transport.max_connections, 1013u);
+  EXPECT_EQ(options.handler_threads, 1014u);
+  EXPECT_EQ(options.handler_queue, 1015u);
+}
+
+TEST(ChannelArgumentsTest, NoLimit) {
+  ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(-1);
+  arguments.SetMaxSendMessageSize(-1);
+  arguments.SetInt("verbena.max_receive_attachment_bytes", -1);
+  const EndpointOptions options = Parse(arguments);
+  EXPECT_EQ(options.transport.max_receive_message_bytes, 2147483647u);
+  EXPECT_EQ(options.max_send_message_bytes, UINT64_MAX);
+  EXPECT_EQ(options.transport.max_receive_attachment_bytes, UINT64_MAX);
+}
+
+TEST(ChannelArgumentsTest, UnknownNamesHaveNoEffect) {
+  ChannelArguments arguments;
+  arguments.SetString("grpc.primary_user_agent", "me");
+  arguments.SetInt("grpc.so_reuseport", 0);
+  Parse(arguments);
+}
+
+TEST(ChannelArgumentsTest, ErrorsNameArgumentAndValue) {
+  const auto error = [](const std::string& key, auto value) {
+    ChannelArguments arguments;
+    if constexpr (std::is_same_v<decltype(value), int>) {
+      arguments.SetInt(key, value);
+    } else {
+      arguments.SetString(key, value);
+    }
+    const absl::Status status = ParseArguments(arguments).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << key;
+    EXPECT_NE(std::string(status.message()).find(key), std::string::npos);
+    return std::string(status.message());
+  };
+  EXPECT_NE(error("verbena.handler_threads", 0).find("[1, "),
+            std::string::npos);
+  error("grpc.max_receive_message_length", -2);
+  error("verbena.allow_other_users", 2);
+  EXPECT_NE(error("verbena.spin_us", "long").find("'long'"), std::string::npos);
+  error("verbena.device", 3);
+}
+
+}  // namespace
+}  // namespace rpc

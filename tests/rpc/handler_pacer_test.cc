@@ -1,0 +1,81 @@
+#include "rpc/internal/handler_pacer.h"
+
+#include <chrono>
+
+#include "gtest/gtest.h"
+
+namespace rpc::internal {
+namespace {
+
+constexpr HandlerPacer::Clock::duration kQuick = std::chrono::microseconds(1);
+constexpr HandlerPacer::Clock::duration kSlow = std::chrono::milliseconds(1);
+
+// Calls until one is timed.
+int CallsUntilTimed(HandlerPacer& pacer) {
+  int calls = 1;
+  while (!pacer.ShouldTime()) ++calls;
+  return calls;
+}
+
+void MakeOffload(HandlerPacer& pacer) {
+  while (!pacer.offload()) {
+    CallsUntilTimed(pacer);
+    pacer.RecordInline(kSlow);
+  }
+}
+
+int QuickRunsUntilInline(HandlerPacer& pacer) {
+  int runs = 0;
+  while (pacer.offload()) {
+    pacer.RecordOffloaded(kQuick);
+    ++runs;
+  }
+  return runs;
+}
+
+TEST(HandlerPacerTest, TimesTheFirstAndThenOneInSixteen) {
+  HandlerPacer pacer;
+  EXPECT_EQ(CallsUntilTimed(pacer), 1);
+  pacer.RecordInline(kQuick);
+  EXPECT_EQ(CallsUntilTimed(pacer), 16);
+  pacer.RecordInline(kQuick);
+  EXPECT_FALSE(pacer.offload());
+}
+
+TEST(HandlerPacerTest, OneSlowCallIsForgiven) {
+  HandlerPacer pacer;
+  CallsUntilTimed(pacer);
+  pacer.RecordInline(kSlow);
+  EXPECT_FALSE(pacer.offload());
+  EXPECT_EQ(CallsUntilTimed(pacer), 1);  // looks at the very next
+  pacer.RecordInline(kQuick);
+  CallsUntilTimed(pacer);
+  pacer.RecordInline(kSlow);
+  EXPECT_FALSE(pacer.offload());
+}
+
+TEST(HandlerPacerTest, TwoInARowAreNot) {
+  HandlerPacer pacer;
+  pacer.RecordInline(kSlow);
+  pacer.RecordInline(kSlow);
+  EXPECT_TRUE(pacer.offload());
+}
+
+TEST(HandlerPacerTest, ComesBackLaterEachTime) {
+  HandlerPacer pacer;
+  for (int expected : {64, 128, 256, 512, 1024, 2048, 4096, 4096}) {
+    MakeOffload(pacer);
+    EXPECT_EQ(QuickRunsUntilInline(pacer), expected);
+  }
+}
+
+TEST(HandlerPacerTest, SlowRunStartsTheCountAgain) {
+  HandlerPacer pacer;
+  MakeOffload(pacer);
+  for (int i = 0; i < 63; ++i) pacer.RecordOffloaded(kQuick);
+  pacer.RecordOffloaded(kSlow);
+  EXPECT_EQ(QuickRunsUntilInline(pacer), 64);
+}
+
+}  // namespace
+}  // namespace rpc::internal

@@ -1,0 +1,180 @@
+#include "rpc/internal/message_codec.h"
+
+#include <climits>
+#include <cstring>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "rpc/internal/chain_input_stream.h"
+#include "tests/rpc/echo.pb.h"
+
+namespace rpc::internal {
+namespace {
+
+using testing::SayRequest;
+
+// Gives heap memory, or nothing.
+struct FakeTransport {
+  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) {
+    ++allocations;
+    if (empty) return absl::ResourceExhaustedError("no more");
+    return Buffer::FromHeap(bytes);
+  }
+  bool empty = false;
+  int allocations = 0;
+};
+
+constexpr Limits kLimits = {.max_header_bytes = 1024,
+                            .copy_message_bytes = 100,
+                            .max_message_bytes = 10000,
+                            .max_attachment_bytes = 1000};
+
+class EncodeTest : public ::testing::Test {
+ protected:
+  // A message of `bytes` bytes.
+  Status Encode(size_t bytes, uint64_t max_bytes = UINT64_MAX) {
+    SayRequest message;
+    message.set_payload(std::string(bytes < 130 ? bytes - 2 : bytes - 3, 'p'));
+    EXPECT_EQ(message.ByteSizeLong(), bytes);
+    expected_ = message.SerializeAsString();
+    return EncodeMessage(message, transport_, EncodeLimits(kLimits, max_bytes),
+                         scratch_, frame_);
+  }
+
+  FakeTransport transport_;
+  MessageScratch scratch_;
+  OutgoingFrame frame_;
+  std::string expected_;
+};
+
+TEST_F(EncodeTest, SmallOnesGoByScratchMemory) {
+  ASSERT_TRUE(Encode(100).ok());
+  EXPECT_TRUE(frame_.has_message);
+  EXPECT_TRUE(frame_.message.empty());
+  EXPECT_EQ(frame_.small_message.data(), scratch_.bytes);
+  EXPECT_EQ(
+      std::string(reinterpret_cast<const char*>(frame_.small_message.data()),
+                  frame_.small_message.size()),
+      expected_);
+  EXPECT_EQ(transport_.allocations, 0);
+}
+
+TEST_F(EncodeTest, LargerOnesGoByTheTransportsMemory) {
+  ASSERT_TRUE(Encode(101).ok());
+  EXPECT_TRUE(frame_.small_message.empty());
+  EXPECT_EQ(frame_.message.ToString(), expected_);
+  EXPECT_TRUE(frame_.message.contiguous());
+  EXPECT_EQ(transport_.allocations, 1);
+}
+
+TEST_F(EncodeTest, NoMemoryNamesSizeAndCause) {
+  transport_.empty = true;
+  const Status status = Encode(101);
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_NE(status.error_message().find("101"), std::string::npos);
+  EXPECT_NE(status.error_message().find("no more"), std::string::npos);
+}
+
+TEST_F(EncodeTest, Limits) {
+  EXPECT_TRUE(Encode(200, 200).ok());
+  const Status mine = Encode(201, 200);
+  EXPECT_EQ(mine.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_NE(mine.error_message().find("201 vs. 200"), std::string::npos);
+  const Status transports = Encode(10001);
+  EXPECT_EQ(transports.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_NE(transports.error_message().find("10001 vs. 10000"),
+            std::string::npos);
+}
+
+BufferChain InPieces(const std::string& bytes, size_t piece) {
+  BufferChain chain;
+  for (size_t i = 0; i < bytes.size(); i += piece) {
+    chain.Append(Buffer::CopyOf(std::string_view(bytes).substr(i, piece)));
+  }
+  return chain;
+}
+
+TEST(DecodeTest, PiecesOfEverySize) {
+  SayRequest message;
+  message.set_text("some text that spans pieces");
+  for (int i = 0; i < 50; ++i) message.add_numbers(i * 1000003);
+  const std::string bytes = message.SerializeAsString();
+  for (size_t piece = 1; piece <= bytes.size(); ++piece) {
+    SayRequest parsed;
+    parsed.set_status_message("what was there before is gone");
+    ASSERT_TRUE(DecodeMessage(InPieces(bytes, piece), &parsed).ok()) << piece;
+    EXPECT_EQ(parsed.SerializeAsString(), bytes);
+  }
+}
+
+TEST(DecodeTest, EmptyChainIsAnEmptyMessage) {
+  SayRequest parsed;
+  parsed.set_text("before");
+  ASSERT_TRUE(DecodeMessage(BufferChain(), &parsed).ok());
+  EXPECT_EQ(parsed.text(), "");
+}
+
+TEST(DecodeTest, FailureNamesTheType) {
+  for (const size_t piece : {1u, 100u}) {
+    SayRequest parsed;
+    const Status status =
+        DecodeMessage(InPieces("\xff\xff\xff", piece), &parsed);
+    EXPECT_EQ(status.error_code(), StatusCode::INTERNAL);
+    EXPECT_NE(status.error_message().find("rpc.testing.SayRequest"),
+              std::string::npos);
+  }
+}
+
+// A block that only claims a size: what is refused is not read.
+class HugeBlock final : public BufferBlock {
+ public:
+  HugeBlock() : BufferBlock(nullptr, SIZE_MAX, nullptr) {}
+
+ private:
+  void Recycle() override { delete this; }
+};
+
+TEST(DecodeTest, BeyondProtobufsLimitIsRefused) {
+  BufferChain chain(Buffer(new HugeBlock, nullptr, size_t{INT_MAX} + 1));
+  SayRequest parsed;
+  const Status status = DecodeMessage(chain, &parsed);
+  EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_NE(status.error_message().find("2147483648 vs. 2147483647"),
+            std::string::npos)
+      << status;
+}
+
+TEST(ChainInputStreamTest, BuffersBeyondAnIntComeInParts) {
+  BufferChain chain(Buffer(new HugeBlock, nullptr, size_t{INT_MAX} + 10));
+  ChainInputStream stream(chain);
+  const void* data;
+  int size;
+  ASSERT_TRUE(stream.Next(&data, &size));
+  EXPECT_EQ(size, INT_MAX);
+  ASSERT_TRUE(stream.Next(&data, &size));
+  EXPECT_EQ(size, 10);
+  EXPECT_FALSE(stream.Next(&data, &size));
+  EXPECT_EQ(stream.ByteCount(), int64_t{INT_MAX} + 10);
+}
+
+TEST(ChainInputStreamTest, BackUpAndSkip) {
+  const BufferChain chain = InPieces("abcdefghij", 4);
+  ChainInputStream stream(chain);
+  const void* data;
+  int size;
+  ASSERT_TRUE(stream.Next(&data, &size));
+  EXPECT_EQ(size, 4);
+  stream.BackUp(3);
+  EXPECT_EQ(stream.ByteCount(), 1);
+  ASSERT_TRUE(stream.Skip(4));  // into the second piece
+  ASSERT_TRUE(stream.Next(&data, &size));
+  EXPECT_EQ(
+      std::string(static_cast<const char*>(data), static_cast<size_t>(size)),
+      "fgh");
+  EXPECT_TRUE(stream.Skip(2));
+  EXPECT_FALSE(stream.Skip(1));
+  EXPECT_EQ(stream.ByteCount(), 10);
+}
+
+}  // namespace
+}  // namespace rpc::internal
