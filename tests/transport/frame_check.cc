@@ -1,0 +1,72 @@
+#include "tests/transport/frame_check.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <vector>
+
+namespace rdma::testing {
+namespace {
+
+const char* CheckReadable(absl::Span<const std::byte> segments) {
+  if (segments.size() % kSegmentBytes != 0) return "a piece of a segment";
+  const size_t count = segments.size() / kSegmentBytes;
+  if (count == 0 || count > kMaxSegments) return "a number of segments";
+  for (size_t i = 0; i < count; ++i) {
+    const Segment segment = DecodeSegment(segments.data() + i * kSegmentBytes);
+    if (segment.length == 0) return "an empty segment";
+    // The last byte's address, not the end's, has to exist.
+    if (segment.address > UINT64_MAX - (segment.length - 1)) {
+      return "a segment beyond the address space";
+    }
+  }
+  return nullptr;
+}
+
+const char* CheckLayout(const FrameView& view,
+                        absl::Span<const std::byte> payload) {
+  const size_t prefix_bytes = PrefixBytes(view.fields);
+  if (prefix_bytes > payload.size()) return "a prefix beyond the payload";
+  const std::byte* at = payload.data() + prefix_bytes;
+  for (const absl::Span<const std::byte> part :
+       {view.header, view.message, view.attachment}) {
+    if (part.data() != at) return "a part in another place";
+    at += part.size();
+  }
+  if (at != payload.data() + payload.size()) return "bytes of no part";
+  return nullptr;
+}
+
+const char* CheckEncodesBack(uint32_t tag, const FrameView& view,
+                             absl::Span<const std::byte> payload) {
+  if (EncodeTag(view.fields) != tag) return "another tag";
+  std::vector<std::byte> prefix(PrefixBytes(view.fields));
+  EncodePrefix(view.fields, prefix.data());
+  return std::equal(prefix.begin(), prefix.end(), payload.begin())
+             ? nullptr
+             : "another prefix";
+}
+
+}  // namespace
+
+const char* CheckDecode(uint32_t tag, absl::Span<const std::byte> bytes,
+                        bool* accepted) {
+  const auto copy = std::make_unique<std::byte[]>(bytes.size());
+  if (!bytes.empty()) std::memcpy(copy.get(), bytes.data(), bytes.size());
+  const absl::Span<const std::byte> payload(copy.get(), bytes.size());
+
+  FrameView view;
+  *accepted = DecodeFrame(tag, payload, &view) == nullptr;
+  if (!*accepted) return nullptr;
+  if (const char* wrong = CheckLayout(view, payload)) return wrong;
+  if (const char* wrong = CheckEncodesBack(tag, view, payload)) return wrong;
+  if (view.fields.method_path.size() > kMaxPathBytes) return "a long path";
+  if (view.has(kMessageOffer)) {
+    if (const char* wrong = CheckReadable(view.message)) return wrong;
+  } else if (view.message.size() != view.fields.message_bytes) {
+    return "a message of another size";
+  }
+  return view.has(kAttachmentOffer) ? CheckReadable(view.attachment) : nullptr;
+}
+
+}  // namespace rdma::testing

@@ -1,0 +1,278 @@
+// Goal: as many receives are posted as were promised, within depth and budget;
+// a received buffer is its holder's, for as long and on whatever thread he
+// likes, also after the pool's owner has gone.
+// Method: over a device of plain memory whose SRQ shows what was posted, and
+// refuses on demand.
+#include "rdma_transport/receive_pool.h"
+
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rdma_transport/verbs/queues.h"
+#include "tests/transport/fake_memory.h"
+
+namespace rdma {
+namespace {
+
+using testing::FakeDevice;
+using testing::FakeMemory;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kBufferBytes = 1024;
+constexpr uint32_t kDepth = 1024;
+// Registered at once; the pool grows by this.
+constexpr uint64_t kSlabBytes = 64 * kBufferBytes;
+
+class ReceivePoolTest : public ::testing::Test {
+ protected:
+  void Create(uint64_t budget_bytes, uint32_t depth = kDepth) {
+    fake_ = FakeMemory::Create(1 << 20);
+    srq_ = *SharedReceiveQueue::Create(fake_->pd(), depth, 1);
+    absl::StatusOr<ReceivePool*> pool = ReceivePool::Create(
+        fake_->pd(), srq_.get(), fake_, {kBufferBytes, budget_bytes, depth});
+    ASSERT_TRUE(pool.ok()) << pool.status();
+    pool_ = *pool;
+  }
+  ~ReceivePoolTest() override { Close(); }
+
+  void Close() {
+    srq_.reset();
+    if (pool_ != nullptr) std::exchange(pool_, nullptr)->Close();
+    fake_.reset();
+  }
+
+  size_t posted() const { return FakeDevice::posted_receives(srq_->get()); }
+
+  // A message of `text` arrives.
+  rpc::Buffer Receive(std::string_view text = "x") {
+    ibv_sge sge;
+    const ibv_recv_wr wr = FakeDevice::TakeReceive(srq_->get(), &sge);
+    EXPECT_EQ(sge.length, kBufferBytes);
+    EXPECT_EQ(wr.wr_id & 1, 0u) << "sends carry odd ones";
+    std::memcpy(reinterpret_cast<void*>(sge.addr), text.data(), text.size());
+    return pool_->Take(wr.wr_id, static_cast<uint32_t>(text.size()));
+  }
+
+  std::shared_ptr<FakeMemory> fake_;
+  std::unique_ptr<SharedReceiveQueue> srq_;
+  ReceivePool* pool_ = nullptr;
+};
+
+TEST_F(ReceivePoolTest, PostsWhatWasPromisedBeforeItIsPromised) {
+  Create(1 << 20);
+  const size_t margin = posted();
+  EXPECT_GT(margin, 0u);
+  for (uint32_t reserved = 8; reserved <= 80; reserved += 8) {
+    ASSERT_TRUE(pool_->Reserve(8).ok());
+    EXPECT_EQ(pool_->reserved(), reserved);
+    EXPECT_GE(posted(), reserved);
+    EXPECT_EQ(posted(), pool_->posted());
+  }
+}
+
+TEST_F(ReceivePoolTest, WhatArrivedIsInTheBuffer) {
+  Create(1 << 20);
+  const rpc::Buffer buffer = Receive("hello");
+  EXPECT_EQ(buffer.view(), "hello");
+  EXPECT_EQ(buffer.block()->domain(), nullptr)
+      << "receive memory is not what may be offered to peers";
+}
+
+TEST_F(ReceivePoolTest, KeepsUpWithArrivals) {
+  Create(1 << 20);
+  ASSERT_TRUE(pool_->Reserve(64).ok());
+  const uint64_t registered = pool_->registered_bytes();
+  for (int i = 0; i < 10'000; ++i) {
+    Receive();
+    pool_->Replenish();
+    ASSERT_GE(posted(), 64u);
+    ASSERT_EQ(posted(), pool_->posted());
+  }
+  EXPECT_EQ(pool_->registered_bytes(), registered)
+      << "what came back was used again";
+}
+
+TEST_F(ReceivePoolTest, KeptBuffersAreReplacedAndStarveNobody) {
+  Create(64 * kSlabBytes);
+  ASSERT_TRUE(pool_->Reserve(16).ok());
+  std::vector<rpc::Buffer> kept;
+  for (int i = 0; i < 1000; ++i) {
+    kept.push_back(Receive(std::to_string(i)));
+    pool_->Replenish();
+    ASSERT_GE(posted(), 16u) << i;
+  }
+  for (int i = 0; i < 1000; ++i) EXPECT_EQ(kept[i].view(), std::to_string(i));
+}
+
+TEST_F(ReceivePoolTest, AtTheBudgetItSaysSoAndRecovers) {
+  Create(2 * kSlabBytes);
+  ASSERT_TRUE(pool_->Reserve(16).ok());
+  std::vector<rpc::Buffer> kept;
+  while (!pool_->IsTight()) {
+    kept.push_back(Receive());
+    pool_->Replenish();
+    ASSERT_LE(kept.size(), 128u);
+  }
+  EXPECT_LE(pool_->registered_bytes(), 2 * kSlabBytes);
+  // Tight is while there are still enough posted for what was promised.
+  EXPECT_GE(posted(), 16u);
+  kept.clear();
+  EXPECT_FALSE(pool_->IsTight());
+  pool_->Replenish();
+  EXPECT_GE(posted(), 16u);
+}
+
+TEST_F(ReceivePoolTest, APromiseBeyondTheBudgetIsRefusedAndForgotten) {
+  Create(2 * kSlabBytes);
+  ASSERT_TRUE(pool_->Reserve(40).ok());
+  const absl::Status status = pool_->Reserve(100);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("receive_budget_bytes"));
+  EXPECT_EQ(pool_->reserved(), 40u);
+  EXPECT_TRUE(pool_->Reserve(8).ok());
+}
+
+TEST_F(ReceivePoolTest, APromiseBeyondTheQueuesDepthIsRefused) {
+  Create(1 << 20, /*depth=*/100);
+  const absl::Status status = pool_->Reserve(100);
+  EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("100"));
+  EXPECT_EQ(pool_->reserved(), 0u);
+  EXPECT_TRUE(pool_->Reserve(60).ok());
+  EXPECT_LE(posted(), 100u);
+}
+
+TEST_F(ReceivePoolTest, WhatIsGivenBackCanBePromisedAgain) {
+  Create(1 << 20, /*depth=*/100);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_TRUE(pool_->Reserve(60).ok());
+    EXPECT_FALSE(pool_->Reserve(60).ok());
+    pool_->Unreserve(60);
+  }
+  EXPECT_EQ(pool_->reserved(), 0u);
+  EXPECT_LE(posted(), 100u);
+}
+
+TEST_F(ReceivePoolTest, ADiscardedReceiveIsPostedAgain) {
+  Create(kSlabBytes);
+  ASSERT_TRUE(pool_->Reserve(16).ok());
+  for (int i = 0; i < 1000; ++i) {
+    ibv_sge sge;
+    pool_->Discard(FakeDevice::TakeReceive(srq_->get(), &sge).wr_id);
+    pool_->Replenish();
+    ASSERT_GE(posted(), 16u);
+  }
+  EXPECT_EQ(pool_->registered_bytes(), kSlabBytes);
+}
+
+TEST_F(ReceivePoolTest, ABudgetOfLessThanTheMarginIsAnErrorAtOnce) {
+  const auto fake = FakeMemory::Create(1 << 20);
+  const auto srq = *SharedReceiveQueue::Create(fake->pd(), kDepth, 1);
+  const absl::StatusOr<ReceivePool*> pool = ReceivePool::Create(
+      fake->pd(), srq.get(), fake, {kBufferBytes, kSlabBytes - 1, kDepth});
+  EXPECT_EQ(pool.status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(fake->device().live_regions(), 0);
+}
+
+// ---- Failures below: the Nth post, the Nth registration.
+
+TEST_F(ReceivePoolTest, APostThatFailsLosesNoBuffer) {
+  for (int n = 0; n < 40; ++n) {
+    Create(kSlabBytes);
+    fake_->device().FailPostAfter(n);
+    const bool ok = pool_->Reserve(24).ok();
+    EXPECT_EQ(ok, n >= 24) << n;
+    fake_->device().FailPostAfter(-1);
+    if (!ok) {
+      EXPECT_EQ(pool_->reserved(), 0u);
+      EXPECT_EQ(posted(), pool_->posted());
+      EXPECT_TRUE(pool_->Reserve(24).ok());
+    }
+    // All 64 buffers of the one slab are still there.
+    EXPECT_TRUE(pool_->Reserve(64 - 24 - 32).ok());
+    EXPECT_EQ(posted(), 64u);
+    Close();
+  }
+}
+
+TEST_F(ReceivePoolTest, ARegistrationThatFailsIsTriedAgain) {
+  Create(1 << 20);
+  fake_->device().FailRegMrAfter(0);
+  EXPECT_EQ(pool_->Reserve(64).code(), absl::StatusCode::kResourceExhausted);
+  fake_->device().FailRegMrAfter(-1);
+  EXPECT_TRUE(pool_->Reserve(64).ok());
+}
+
+// ---- Who lives how long.
+
+TEST_F(ReceivePoolTest, ClosingWithNothingOutFreesEverything) {
+  Create(1 << 20);
+  const std::weak_ptr<FakeMemory> weak = fake_;
+  Receive();
+  Close();
+  EXPECT_TRUE(weak.expired());
+}
+
+TEST_F(ReceivePoolTest, BuffersOutliveTheOwner) {
+  Create(1 << 20);
+  const std::weak_ptr<FakeMemory> weak = fake_;
+  rpc::Buffer first = Receive("first");
+  rpc::Buffer second = Receive("second").Slice(0, 3);
+  Close();
+  EXPECT_FALSE(weak.expired());
+  EXPECT_EQ(first.view(), "first");
+  first.reset();
+  EXPECT_FALSE(weak.expired());
+  EXPECT_EQ(second.view(), "sec");
+  second.reset();
+  EXPECT_TRUE(weak.expired());
+}
+
+TEST_F(ReceivePoolTest, AnyThreadMayGiveBack) {
+  constexpr int kThreads = 3;
+  constexpr int kEach = 4000;
+  Create(8 * kSlabBytes);
+  ASSERT_TRUE(pool_->Reserve(16).ok());
+  absl::Mutex mutex;
+  std::vector<rpc::Buffer> handed_over;  // under mutex
+  bool done = false;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      const auto wanted = [&] { return done || !handed_over.empty(); };
+      for (;;) {
+        std::vector<rpc::Buffer> mine;
+        absl::MutexLock lock(&mutex);
+        mutex.Await(absl::Condition(&wanted));
+        if (handed_over.empty()) return;
+        mine.swap(handed_over);
+        mutex.Unlock();
+        mine.clear();
+        mutex.Lock();
+      }
+    });
+  }
+  for (int i = 0; i < kThreads * kEach; ++i) {
+    rpc::Buffer buffer = pool_->IsTight() ? rpc::Buffer() : Receive();
+    pool_->Replenish();
+    absl::MutexLock lock(&mutex);
+    handed_over.push_back(std::move(buffer));
+  }
+  // The owner goes while buffers are still coming back.
+  Close();
+  {
+    absl::MutexLock lock(&mutex);
+    done = true;
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace rdma
