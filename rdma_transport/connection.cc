@@ -380,9 +380,8 @@ void Connection::CloseWhenFlushed(const absl::Status& why) {
 // A signaled frame behind all others tells when the peer has them.
 void Connection::CloseIfFlushed() {
   if (!queue_.empty() || !offers_.empty() || !reads_.empty()) return;
-  if (!flush_posted_ && send_queue_.ends_unsignaled()) {
+  if (send_queue_.ends_unsignaled()) {
     if (!send_credits_.CanSendCredits() || !send_queue_.HasRoom(1)) return;
-    flush_posted_ = true;
     Outgoing out;
     out.fields.kind = FrameKind::kCredit;
     out.signaled = true;

@@ -245,6 +245,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void AbandonReads(rpc::CallHandle call);
 
   // Receiving (connection_receive.cc).
+  void OnEarlyFrame(const ibv_wc& wc, rpc::Buffer buffer);
   void OnOpen(const FrameView& view, rpc::Buffer buffer);
   void OnData(const FrameView& view, rpc::Buffer buffer,
               uint32_t invalidated_rkey);
@@ -276,7 +277,6 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool buried_ = false;
   bool going_away_ = false;  // server: SendGoAway was called
   bool marker_posted_ = false;
-  bool flush_posted_ = false;
   absl::Status close_when_flushed_;  // OK: not asked for
   uint32_t pins_ = 0;
   std::string peer_name_;

@@ -46,24 +46,21 @@ absl::Status Connection::ChooseOffers(Outgoing& out, bool* message,
          out.small_message.size()}));
     out.small_message = {};
   }
-  const uint64_t front = out.prefix_bytes() + out.header.size();
-  const uint64_t offered = kMaxSegments * kSegmentBytes;
   const uint64_t message_bytes = out.message.size();
   const uint64_t attachment_bytes = out.attachment.size();
-  if (front + message_bytes + offered <= frame_limit_) {
-    *attachment = true;
-  } else if (front + attachment_bytes + offered <= frame_limit_) {
-    *message = true;
-  } else if (front + 2 * offered <= frame_limit_) {
-    *message = message_bytes > 0;
-    *attachment = attachment_bytes > 0;
-  } else {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("metadata of ", out.header.size(),
-                     " bytes does not fit the peer's frames of ",
-                     frame_limit_, " bytes"));
-  }
-  return absl::OkStatus();
+  *message = message_bytes >= attachment_bytes;
+  *attachment = !*message;
+  const uint64_t front = out.prefix_bytes() + out.header.size();
+  constexpr uint64_t kOffered = kMaxSegments * kSegmentBytes;
+  const uint64_t other = std::min(message_bytes, attachment_bytes);
+  if (front + kOffered + other <= frame_limit_) return absl::OkStatus();
+  *message = message_bytes > 0;
+  *attachment = attachment_bytes > 0;
+  if (front + 2 * kOffered <= frame_limit_) return absl::OkStatus();
+  return absl::ResourceExhaustedError(
+      absl::StrCat("metadata of ", out.header.size(),
+                   " bytes does not fit the peer's frames of ", frame_limit_,
+                   " bytes"));
 }
 
 absl::Status Connection::AddWindows(Offer& offer) {

@@ -46,10 +46,22 @@ void Connection::OnReceiveError(const ibv_wc& wc) {
   Close(WcStatusToStatus(wc.status, "receiving from " + peer_name_));
 }
 
+// A server may speak before we hear that it accepted, though not of calls.
+void Connection::OnEarlyFrame(const ibv_wc& wc, rpc::Buffer buffer) {
+  const uint32_t kind = (wc.wc_flags & IBV_WC_WITH_IMM) != 0
+                            ? ntohl(wc.imm_data) >> 28
+                            : 0;
+  const bool allowed = kind == static_cast<uint32_t>(FrameKind::kGoAway) ||
+                       kind == static_cast<uint32_t>(FrameKind::kCredit);
+  if (!allowed || early_.size() >= kInitialWindow) {
+    return ProtocolError("a frame before the connection was accepted");
+  }
+  early_.emplace_back(wc, std::move(buffer));
+}
+
 void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
   if (state_ != State::kUp) {
-    // A server may speak before we hear that it accepted.
-    if (state_ == State::kConnecting) early_.emplace_back(wc, std::move(buffer));
+    if (state_ == State::kConnecting) OnEarlyFrame(wc, std::move(buffer));
     return;
   }
   if (poller_->receive_pool().IsTight()) {

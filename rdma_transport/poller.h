@@ -173,7 +173,8 @@ class Poller {
       WakeOthers();
       return true;
     }
-    OpenForOthers();
+    // What is left of this batch does not wait for the callback.
+    if (OpenForOthers()) WakeOthers();
     callback();
     WakeOthers();
     if (!turnstile_.TryEnter()) return false;

@@ -58,6 +58,8 @@ class SendQueue {
   // Takes the last `count` pushes back: their posting failed.
   void Unpush(uint32_t count) {
     while (count-- > 0) entries_[--next_ % entries_.size()] = SendEntry();
+    // Whether what is newest now was signaled is not known any more.
+    unsignaled_ = empty() ? 0 : 1;
   }
 
   // Handles the completion of `wr_id`: gives `done(SendEntry&)` this entry and
