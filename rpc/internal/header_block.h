@@ -1,5 +1,5 @@
 // The header block of a frame: metadata, and a status' text and details. This
-// is what rpc/ puts into OutgoingFrame::header; docs/wire_format_header.md
+// is what rpc/ puts into OutgoingFrame::header; docs/wire_format.md
 // specifies it, byte for byte. Most frames have none.
 //
 //   std::string block;
