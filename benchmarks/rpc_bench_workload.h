@@ -3,7 +3,8 @@
 //   WorkloadOptions options = {.mode = Mode::kLatency, .payload_bytes = 64};
 //   absl::StatusOr<Measurement> result = RunWorkload(options, channel);
 //
-// A workload warms up, then counts the calls that end within the measured time.
+// A workload warms up, then counts the calls that end within the measured time;
+// where calls are so long that hardly any does, it goes on for a few.
 // Calls that fail, and calls whose answer is wrong, are errors: they are
 // counted apart and have no part in latencies and rates.
 #ifndef VERBENA_BENCHMARKS_RPC_BENCH_WORKLOAD_H_

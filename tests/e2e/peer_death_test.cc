@@ -1,0 +1,162 @@
+// Goal: a peer that dies, or stops, in the midst of a transfer in either
+// direction costs its calls a status in time, and the survivor nothing.
+// Method: peer processes that get SIGKILL at moments spread over the time that
+// large transfers take, and SIGSTOP.
+#include <cstdint>
+#include <random>
+#include <string>
+#include <thread>
+
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "tests/e2e/endpoints.h"
+#include "tests/e2e/peer_process.h"
+#include "tests/e2e/resources.h"
+
+namespace e2e {
+namespace {
+
+constexpr int64_t kMiB = 1 << 20;
+constexpr size_t kLarge = 64 * kMiB;
+constexpr int kRounds = 12;
+constexpr int64_t kBudget = 256 * kMiB;
+const Arguments kBudgetArguments = {{"verbena.memory_budget_bytes", kBudget}};
+
+absl::Duration RandomMoment(std::mt19937_64& random) {
+  return absl::Microseconds(random() % 40'000);
+}
+
+// A large call against a server that dies meanwhile.
+void KillServerDuring(rpc::Status (*call)(const Client&)) {
+  std::mt19937_64 random(20261121);
+  int failed = 0;
+  for (int i = 0; i < kRounds; ++i) {
+    PeerProcess server = PeerProcess::Serve();
+    ASSERT_TRUE(server.ok()) << server.address();
+    const Client client(server.address(), kBudgetArguments);
+    ASSERT_OK(client.Echo(10));
+    rpc::Status status;
+    absl::Time end;
+    std::thread caller([&] {
+      // Until the server is dead.
+      while ((status = call(client)).ok()) {
+      }
+      end = absl::Now();
+    });
+    absl::SleepFor(RandomMoment(random));
+    server.Kill();
+    const absl::Time killed = absl::Now();
+    caller.join();
+    EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNAVAILABLE));
+    EXPECT_LT(end - killed, absl::Seconds(2));
+    ++failed;
+    // What the call held is free again.
+    const absl::StatusOr<rpc::Buffer> buffer =
+        client.channel().AllocateBuffer(kBudget / 2);
+    EXPECT_TRUE(buffer.ok()) << buffer.status();
+  }
+  EXPECT_EQ(failed, kRounds);
+}
+
+TEST(PeerDeathTest, TheServerDiesWhileItReadsARequest) {
+  KillServerDuring([](const Client& client) {
+    return client.Consume(0, kLarge, absl::Seconds(20));
+  });
+}
+
+TEST(PeerDeathTest, TheServerDiesWhileTheClientReadsAResponse) {
+  KillServerDuring([](const Client& client) {
+    return client.Produce(0, kLarge, absl::Seconds(20));
+  });
+}
+
+// Clients that die while they transfer; `server` has to be as good as new.
+void KillClients(PeerProcess (*start)(const std::string&, uint64_t)) {
+  const PeerProcess server = PeerProcess::Serve(kBudgetArguments);
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client witness(server.address());
+  ASSERT_OK(witness.Echo(10));
+  const int64_t descriptors = witness.Observe().descriptors();
+  std::mt19937_64 random(20261122);
+  for (int i = 0; i < kRounds; ++i) {
+    PeerProcess client = start(server.address(), kLarge);
+    absl::SleepFor(RandomMoment(random));
+    client.Kill();
+    EXPECT_OK(witness.Echo(10));
+  }
+  EXPECT_TRUE(Eventually([&] {
+    return witness.Observe().descriptors() == descriptors;
+  })) << witness.Observe().descriptors()
+      << ", before " << descriptors;
+  EXPECT_OK(witness.Consume(0, kBudget / 2));
+  EXPECT_OK(witness.Produce(0, kBudget / 2));
+}
+
+TEST(PeerDeathTest, AClientDiesWhileTheServerReadsItsRequest) {
+  KillClients(&PeerProcess::Upload);
+}
+
+TEST(PeerDeathTest, AClientDiesWhileItReadsAResponse) {
+  KillClients(&PeerProcess::Download);
+}
+
+TEST(StoppedPeerTest, CallsEndAtTheirDeadlineAndGoOnAfterwards) {
+  PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(), kBudgetArguments);
+  ASSERT_OK(client.Echo(10));
+  constexpr absl::Duration kDeadline = absl::Milliseconds(300);
+  for (int i = 0; i < 3; ++i) {
+    server.Stop();
+    for (const size_t bytes : {size_t{100}, size_t{100'000}, kLarge}) {
+      const absl::Time start = absl::Now();
+      EXPECT_TRUE(HasCode(client.Consume(0, bytes, kDeadline),
+                          rpc::StatusCode::DEADLINE_EXCEEDED))
+          << bytes;
+      // Making the attachment is part of it.
+      EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+    }
+    server.Continue();
+    EXPECT_OK(client.Echo(10));
+    EXPECT_OK(client.Echo(0, kLarge));
+  }
+}
+
+TEST(StoppedPeerTest, ManySmallCallsToAStoppedServerEndInTime) {
+  PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address());
+  ASSERT_OK(client.Echo(10));
+  server.Stop();
+  // Far more than there are credits.
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 64; ++i) {
+    threads.emplace_back([&] {
+      EXPECT_TRUE(HasCode(client.Echo(1000, 0, absl::Milliseconds(500)),
+                          rpc::StatusCode::DEADLINE_EXCEEDED));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  server.Continue();
+  EXPECT_OK(client.Echo(1000));
+}
+
+TEST(StoppedPeerTest, AStoppedServerThatIsKilledIsNoticed) {
+  PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address());
+  ASSERT_OK(client.Echo(10));
+  server.Stop();
+  rpc::Status status;
+  std::thread caller([&] { status = client.Echo(10); });
+  absl::SleepFor(absl::Milliseconds(50));
+  const absl::Time start = absl::Now();
+  server.Kill();
+  caller.join();
+  EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNAVAILABLE));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(2));
+}
+
+}  // namespace
+}  // namespace e2e
