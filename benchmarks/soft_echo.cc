@@ -3,23 +3,27 @@
 //
 //   bazel run -c opt //benchmarks:soft_echo -- --seconds=1
 //
-// prints for SENDs of some sizes the round trip (p50 and p99 of means over 16
-// round trips, so that reading the clock does not count), the rate of 64 B
-// SENDs with many in flight, and for READs of some sizes the bandwidth, out of
-// memory that the reader's caches hold after the first round and out of more
-// memory than they hold.
+// prints the floor (two cache lines that carry a counter there and back, and
+// nothing else), for SENDs of some sizes the round trip (p50 and p99 of means
+// over 16 round trips, so that reading the clock does not count), the rate of
+// 64 B SENDs with many in flight, and for READs of some sizes the bandwidth,
+// out of memory that the reader's caches hold after the first round and out of
+// more memory than they hold.
 #include <gflags/gflags.h>
 #include <infiniband/verbs.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <optional>
 #include <vector>
 
@@ -303,17 +307,55 @@ void MeasureRead(Endpoint& endpoint, uint32_t bytes, size_t span) {
               total / SecondsSince(start) / 1e9);
 }
 
+// The least that any message there and back takes on these two CPUs.
+struct FloorLines {
+  alignas(64) std::atomic<uint64_t> there;
+  alignas(64) std::atomic<uint64_t> back;
+};
+constexpr uint64_t kFloorRoundTrips = 200'000;
+
+void ServeFloor(FloorLines& lines) {
+  for (uint64_t i = 1; i <= kFloorRoundTrips; ++i) {
+    while (lines.there.load(std::memory_order_acquire) != i) {
+    }
+    lines.back.store(i, std::memory_order_release);
+  }
+}
+
+void MeasureFloor(FloorLines& lines) {
+  LatencyHistogram histogram;
+  for (uint64_t i = 1; i <= kFloorRoundTrips;) {
+    const auto before = Clock::now();
+    for (int turn = 0; turn < kRoundTripsPerSample; ++turn, ++i) {
+      lines.there.store(i, std::memory_order_release);
+      while (lines.back.load(std::memory_order_acquire) != i) {
+      }
+    }
+    histogram.Add((Clock::now() - before) / kRoundTripsPerSample /
+                  std::chrono::nanoseconds(1));
+  }
+  std::printf("floor    8 B round trip   p50 %5lu ns   p99 %5lu ns\n",
+              histogram.PercentileNs(0.5), histogram.PercentileNs(0.99));
+}
+static_assert(kFloorRoundTrips % kRoundTripsPerSample == 0);
+
 int Main() {
   const std::vector<int> cpus = AllowedCpus();
+  void* const shared = mmap(nullptr, sizeof(FloorLines), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (shared == MAP_FAILED) Die("mmap");
+  auto& floor_lines = *new (shared) FloorLines{};
   int pipes[2];
   if (pipe(pipes) != 0) Die("pipe");
   const pid_t child = fork();
   if (child == 0) {
     if (cpus.size() > 1 && !PinTo(cpus[1]).ok()) Die("PinTo");
+    ServeFloor(floor_lines);
     RunServer(pipes[1]);
     return 0;
   }
   if (!PinTo(cpus[0]).ok()) Die("PinTo");
+  MeasureFloor(floor_lines);
   uint16_t port;
   if (read(pipes[0], &port, sizeof(port)) != sizeof(port)) Die("read");
   {
