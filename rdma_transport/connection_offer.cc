@@ -48,15 +48,17 @@ absl::Status Connection::ChooseOffers(Outgoing& out, bool* message,
   }
   const uint64_t message_bytes = out.message.size();
   const uint64_t attachment_bytes = out.attachment.size();
-  *message = message_bytes >= attachment_bytes;
-  *attachment = !*message;
+  *message = message_bytes > 0 && message_bytes >= attachment_bytes;
+  *attachment = attachment_bytes > 0 && !*message;
   const uint64_t front = out.prefix_bytes() + out.header.size();
   constexpr uint64_t kOffered = kMaxSegments * kSegmentBytes;
   const uint64_t other = std::min(message_bytes, attachment_bytes);
-  if (front + kOffered + other <= frame_limit_) return absl::OkStatus();
-  *message = message_bytes > 0;
-  *attachment = attachment_bytes > 0;
-  if (front + 2 * kOffered <= frame_limit_) return absl::OkStatus();
+  if (*message || *attachment) {
+    if (front + kOffered + other <= frame_limit_) return absl::OkStatus();
+    *message = message_bytes > 0;
+    *attachment = attachment_bytes > 0;
+    if (front + 2 * kOffered <= frame_limit_) return absl::OkStatus();
+  }
   return absl::ResourceExhaustedError(
       absl::StrCat("metadata of ", out.header.size(),
                    " bytes does not fit the peer's frames of ", frame_limit_,

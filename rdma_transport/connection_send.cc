@@ -112,7 +112,10 @@ absl::StatusOr<Connection::PostResult> Connection::Post(Outgoing& out) {
   fields.header_bytes = static_cast<uint16_t>(out.header.size());
   const uint64_t frame_bytes = out.prefix_bytes() + out.header.size() +
                                out.message_bytes() + out.attachment.size();
-  if (frame_bytes <= eager_limit_) return PostEager(out, frame_bytes);
+  const bool has_body = out.message_bytes() > 0 || !out.attachment.empty();
+  if (frame_bytes <= (has_body ? eager_limit_ : frame_limit_)) {
+    return PostEager(out, frame_bytes);
+  }
   return PostOffer(out);
 }
 
