@@ -1,0 +1,137 @@
+// Goal: a key grants exactly its range, and stops doing so for good once it is
+// revoked. Method: the table on plain memory, looked at through a view, as a
+// peer looks at it.
+#include "rdma_transport/software/engine/key_table.h"
+
+#include <infiniband/verbs.h>
+
+#include <memory>
+#include <set>
+
+#include "gtest/gtest.h"
+
+namespace rdma::soft {
+namespace {
+
+constexpr uint32_t kEntries = 8;
+constexpr uint32_t kPd = 7;
+
+class KeyTableTest : public testing::Test {
+ protected:
+  KeyRange Range(uint64_t address, uint64_t length) {
+    KeyRange range;
+    range.address = address;
+    range.length = length;
+    range.arena = 3;
+    range.arena_offset = 4096;
+    range.access = IBV_ACCESS_REMOTE_READ;
+    range.pd = kPd;
+    return range;
+  }
+
+  std::unique_ptr<KeyEntry[]> entries_ = std::make_unique<KeyEntry[]>(kEntries);
+  KeyTable table_{entries_.get(), kEntries};
+  KeyView view_ = table_.view();
+};
+
+TEST_F(KeyTableTest, FindsWhatWasGranted) {
+  const uint32_t key = *table_.Allocate();
+  KeyRange found;
+  EXPECT_FALSE(view_.Find(key, &found)) << "nothing is granted yet";
+  table_.Grant(key, Range(1000, 100));
+  ASSERT_TRUE(view_.Find(key, &found));
+  EXPECT_EQ(found.key(), key);
+  EXPECT_EQ(found.arena, 3u);
+  EXPECT_EQ(found.OffsetOf(1010), 4106u);
+  EXPECT_TRUE(view_.StillValid(found));
+}
+
+TEST_F(KeyTableTest, RevokedKeysAreInvalidEvenWhereTheyWereFoundBefore) {
+  const uint32_t key = *table_.Allocate();
+  table_.Grant(key, Range(1000, 100));
+  KeyRange found;
+  ASSERT_TRUE(view_.Find(key, &found));
+  table_.Revoke(key);
+  EXPECT_FALSE(view_.StillValid(found));
+  EXPECT_FALSE(view_.Find(key, &found));
+}
+
+TEST_F(KeyTableTest, TheSameKeyGrantedAgainIsAnotherGrant) {
+  const uint32_t key = *table_.Allocate();
+  table_.Grant(key, Range(1000, 100));
+  KeyRange before;
+  ASSERT_TRUE(view_.Find(key, &before));
+  table_.Revoke(key);
+  table_.Grant(key, Range(5000, 100));
+  EXPECT_FALSE(view_.StillValid(before));
+  KeyRange after;
+  ASSERT_TRUE(view_.Find(key, &after));
+  EXPECT_EQ(after.address, 5000u);
+}
+
+TEST_F(KeyTableTest, TheConsumersPartMustFit) {
+  const uint32_t key = *table_.Allocate();
+  table_.Grant(ibv_inc_rkey(key), Range(1000, 100));
+  KeyRange found;
+  EXPECT_FALSE(view_.Find(key, &found));
+  EXPECT_TRUE(view_.Find(ibv_inc_rkey(key), &found));
+}
+
+TEST_F(KeyTableTest, NoKeyOutsideOfTheTableIsFound) {
+  KeyRange found;
+  for (uint32_t key : {0u, 1u, 0xffu, kEntries << 8, ~0u}) {
+    EXPECT_FALSE(view_.Find(key, &found)) << key;
+  }
+}
+
+TEST_F(KeyTableTest, HandsOutEveryEntryButTheFirstOnce) {
+  std::set<uint32_t> indices;
+  while (const std::optional<uint32_t> key = table_.Allocate()) {
+    EXPECT_TRUE(indices.insert(*key >> 8).second);
+  }
+  EXPECT_EQ(indices.size(), kEntries - 1);
+  EXPECT_FALSE(indices.contains(0));
+}
+
+TEST_F(KeyTableTest, AFreedEntryComesBackWithAnotherKey) {
+  const uint32_t key = *table_.Allocate();
+  table_.Grant(key, Range(1000, 100));
+  table_.Revoke(key);
+  table_.Free(key);
+  const uint32_t again = *table_.Allocate();
+  EXPECT_EQ(again >> 8, key >> 8);
+  EXPECT_NE(again, key);
+}
+
+TEST(KeyRangeTest, ContainsOnlyWhatLiesInside) {
+  KeyRange range;
+  range.address = 1000;
+  range.length = 100;
+  EXPECT_TRUE(range.Contains(1000, 100));
+  EXPECT_TRUE(range.Contains(1099, 1));
+  EXPECT_TRUE(range.Contains(1100, 0));
+  EXPECT_FALSE(range.Contains(999, 1));
+  EXPECT_FALSE(range.Contains(1000, 101));
+  EXPECT_FALSE(range.Contains(1100, 1));
+  EXPECT_FALSE(range.Contains(1050, UINT64_MAX)) << "wraps around";
+  EXPECT_FALSE(range.Contains(UINT64_MAX, 2)) << "wraps around";
+}
+
+TEST(KeyRangeTest, AllowsItsPdItsQpAndItsRightsOnly) {
+  KeyRange range;
+  range.address = 1000;
+  range.length = 100;
+  range.access = IBV_ACCESS_REMOTE_READ;
+  range.pd = kPd;
+  EXPECT_TRUE(range.Allows(kPd, 5, IBV_ACCESS_REMOTE_READ, 1000, 1));
+  EXPECT_FALSE(range.Allows(kPd + 1, 5, IBV_ACCESS_REMOTE_READ, 1000, 1));
+  EXPECT_FALSE(range.Allows(kPd, 5, IBV_ACCESS_REMOTE_WRITE, 1000, 1));
+  EXPECT_FALSE(range.Allows(
+      kPd, 5, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE, 1000, 1));
+  range.qp_num = 6;  // a type 2 window
+  EXPECT_FALSE(range.Allows(kPd, 5, IBV_ACCESS_REMOTE_READ, 1000, 1));
+  EXPECT_TRUE(range.Allows(kPd, 6, IBV_ACCESS_REMOTE_READ, 1000, 1));
+}
+
+}  // namespace
+}  // namespace rdma::soft
