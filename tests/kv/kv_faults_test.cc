@@ -69,13 +69,13 @@ TEST(KvFaultsTest, APortInUseIsExitStatus2AndTheFirstServesOn) {
 }
 
 TEST(KvFaultsTest, TheMemoryLimitRefusesAndSaysWhatToDo) {
-  KvServer server({"--memory_limit_bytes=1000000"});
-  const std::string half(600'000, 'x');
+  KvServer server({"--memory_limit_bytes=10000000"});
+  const std::string half(6'000'000, 'x');
   ASSERT_EQ(server.Kv({"put", "a"}, half).exit_status, 0);
   const ProcessResult full = server.Kv({"put", "b"}, half);
   EXPECT_EQ(full.exit_status, 4);
   EXPECT_THAT(full.err,
-              AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("1000000"),
+              AllOf(HasSubstr("RESOURCE_EXHAUSTED"), HasSubstr("10000000"),
                     HasSubstr("--memory_limit_bytes")));
   EXPECT_EQ(server.Kv({"get", "b"}).exit_status, 2);
   EXPECT_TRUE(server.Kv({"get", "a"}).out == half);
