@@ -85,11 +85,9 @@ TEST(ServerMemoryTest, ARequestBeyondTheBudgetFailsWithinTheDeadline) {
   const PeerProcess server = PeerProcess::Serve(kSmallBudget);
   const Client client(server.address());
   const Client other(server.address(), QuickReconnect());
-  for (int i = 0; i < 2; ++i) {
-    ExpectExhausted(client.Consume(0, 2 * kBudget, absl::Seconds(10)), "");
-    EXPECT_OK(client.Consume(0, kBudget / 2));
-    EXPECT_OK(other.Echo(100'000));
-  }
+  ExpectExhausted(client.Consume(0, 2 * kBudget, absl::Seconds(10)), "");
+  EXPECT_OK(client.Consume(0, kBudget / 2));
+  EXPECT_OK(other.Echo(100'000));
 }
 
 TEST(ServerMemoryTest, AResponseBeyondTheBudgetFails) {

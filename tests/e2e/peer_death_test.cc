@@ -18,13 +18,13 @@ namespace e2e {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr size_t kLarge = 64 * kMiB;
+constexpr size_t kLarge = 32 * kMiB;
 constexpr int kRounds = 12;
 constexpr int64_t kBudget = 256 * kMiB;
 const Arguments kBudgetArguments = {{"verbena.memory_budget_bytes", kBudget}};
 
 absl::Duration RandomMoment(std::mt19937_64& random) {
-  return absl::Microseconds(random() % 40'000);
+  return absl::Microseconds(random() % 30'000);
 }
 
 // A large call against a server that dies meanwhile.
@@ -77,7 +77,7 @@ void KillClients(PeerProcess (*start)(const std::string&, uint64_t)) {
   ASSERT_TRUE(server.ok()) << server.address();
   const Client witness(server.address());
   ASSERT_OK(witness.Echo(10));
-  const int64_t descriptors = witness.Observe().descriptors();
+  const int64_t sockets = witness.Observe().sockets();
   std::mt19937_64 random(20261122);
   for (int i = 0; i < kRounds; ++i) {
     PeerProcess client = start(server.address(), kLarge);
@@ -86,9 +86,9 @@ void KillClients(PeerProcess (*start)(const std::string&, uint64_t)) {
     EXPECT_OK(witness.Echo(10));
   }
   EXPECT_TRUE(Eventually([&] {
-    return witness.Observe().descriptors() == descriptors;
-  })) << witness.Observe().descriptors()
-      << ", before " << descriptors;
+    return witness.Observe().sockets() == sockets;
+  })) << witness.Observe().sockets()
+      << ", before " << sockets;
   EXPECT_OK(witness.Consume(0, kBudget / 2));
   EXPECT_OK(witness.Produce(0, kBudget / 2));
 }

@@ -75,7 +75,7 @@ rpc::Status ProbeService::Observe(rpc::ServerContext* context,
   absl::MutexLock lock(&mutex_);
   response->set_blocked(blocked_);
   response->set_cut_off(cut_off_);
-  response->set_descriptors(OpenDescriptors());
+  response->set_sockets(OpenSockets());
   return rpc::Status::OK;
 }
 

@@ -32,12 +32,25 @@ uint64_t SharedBytes() {
   return sum;
 }
 
-}  // namespace
-
 int OpenDescriptors() {
   // The iterator has one of its own while it looks.
   std::filesystem::directory_iterator entries("/proc/self/fd");
   return static_cast<int>(std::distance(begin(entries), end(entries))) - 1;
+}
+
+}  // namespace
+
+int OpenSockets() {
+  int count = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator("/proc/self/fd")) {
+    // Others may be closed before their turn comes.
+    std::error_code ignored;
+    const std::string target =
+        std::filesystem::read_symlink(entry.path(), ignored).string();
+    if (absl::StartsWith(target, "socket:")) ++count;
+  }
+  return count;
 }
 
 Resources Resources::Now() {

@@ -19,8 +19,8 @@
 
 namespace e2e {
 
-// Open descriptors of this process.
-int OpenDescriptors();
+// Open sockets of this process. Each connection of the software device has one.
+int OpenSockets();
 
 struct Resources {
   int descriptors = 0;
