@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 
+#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -162,6 +163,26 @@ void ConformanceTest::Disconnect(Link* link) {
   client().manager().Destroy(link->client_id);
   server().manager().Destroy(link->server_id);
   *link = Link();
+}
+
+std::optional<ibv_async_event> ConformanceTest::AwaitAsyncEvent(
+    Device& device) {
+  ibv_async_event event = {};
+  const bool found = pump_.Until(
+      [&] { return device.GetAsyncEvent(&event) == 0; }, "an async event");
+  if (!found) return std::nullopt;
+  device.AckAsyncEvent(&event);
+  return event;
+}
+
+void ConformanceTest::ExpectNoAsyncEvent(Device& device) {
+  pump_.TurnFor(pump_.silence());
+  ibv_async_event event = {};
+  errno = 0;
+  const int result = device.GetAsyncEvent(&event);
+  EXPECT_EQ(result, -1) << "an event of type " << event.event_type;
+  EXPECT_EQ(errno, EAGAIN);
+  if (result == 0) device.AckAsyncEvent(&event);
 }
 
 ibv_qp_state ConformanceTest::StateOf(Device& device, ibv_qp* qp) {

@@ -22,6 +22,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -102,8 +103,12 @@ class ConformanceTest : public testing::TestWithParam<Variant> {
   // the QPs and ids.
   void Disconnect(Link* link);
 
-  // The state of a QP as ibv_query_qp(3) has it, which is also what qp->state
-  // would say on a device without a kernel.
+  // The next async event of a device, acknowledged; nothing and a failed test
+  // if none comes.
+  std::optional<ibv_async_event> AwaitAsyncEvent(Device& device);
+  void ExpectNoAsyncEvent(Device& device);
+
+  // The state of a QP as ibv_query_qp(3) has it.
   static ibv_qp_state StateOf(Device& device, ibv_qp* qp);
   // Moves a QP to ERR, as ibv_modify_qp(3) does from any state.
   static void MoveToError(Device& device, ibv_qp* qp);

@@ -42,6 +42,9 @@ struct Deviations {
   // A receive into memory that may not be written locally.
   ibv_wc_status receive_not_writable = IBV_WC_LOC_PROT_ERR;
 
+  // An access that the responder's QP does not allow (qp_access_flags).
+  ibv_wc_status not_allowed_by_the_qp = IBV_WC_REM_INV_REQ_ERR;
+
   // A message longer than the posted receive, at either end.
   ibv_wc_status receive_too_small_responder = IBV_WC_LOC_LEN_ERR;
   ibv_wc_status receive_too_small_requester = IBV_WC_REM_INV_REQ_ERR;

@@ -275,99 +275,6 @@ TEST_P(QueuePairStateTest, TakesANewRnrTimerWhileItRuns) {
                                                IBV_QP_STATE | IBV_QP_RQ_PSN));
 }
 
-// Both queues flush, each in the order posted, unsignaled requests too.
-TEST_P(QueuePairStateTest, ErrorFlushesBothQueuesInOrder) {
-  for (uint64_t id = 0; id < 10; ++id) {
-    ASSERT_EQ(0, PostReceive(client_qp_, Receive(100 + id)));
-  }
-  // No receive on the other end: these stay where they are.
-  for (uint64_t id = 0; id < 10; ++id) {
-    WorkRequest send = Send(id);
-    if (id % 2 == 0) send.Unsignaled();
-    ASSERT_EQ(0, Post(client_qp_, send));
-  }
-  MoveToError(client().device(), client_qp_);
-  for (uint64_t id = 0; id < 10; ++id) {
-    const ibv_wc wc = Await(client().send_cq());
-    EXPECT_THAT(wc, Flushed(id));
-    EXPECT_EQ(wc.qp_num, client_qp_->qp_num);
-    EXPECT_THAT(Await(client().recv_cq()), Flushed(100 + id));
-  }
-  ExpectSilence(client().send_cq());
-  ExpectSilence(client().recv_cq());
-}
-
-// What was done before keeps its success; what was not is flushed; the line
-// between them is clean.
-TEST_P(QueuePairStateTest, ErrorKeepsWhatWasDone) {
-  PostServerReceives(3, 8);
-  for (uint64_t id = 0; id < 8; ++id) ASSERT_EQ(0, Post(client_qp_, Send(id)));
-  EXPECT_THAT(Await(server().recv_cq()), Received(1000, 8));
-  EXPECT_THAT(Await(server().recv_cq()), Received(1001, 8));
-  EXPECT_THAT(Await(server().recv_cq()), Received(1002, 8));
-  for (uint64_t id = 0; id < 3; ++id) {
-    EXPECT_THAT(Await(client().send_cq()), Succeeded(id));
-  }
-  MoveToError(client().device(), client_qp_);
-  for (uint64_t id = 3; id < 8; ++id) {
-    EXPECT_THAT(Await(client().send_cq()), Flushed(id));
-  }
-}
-
-// IBTA 10.3.1.7: posts to a QP in ERR are taken, and flushed.
-TEST_P(QueuePairStateTest, TakesPostsInErrorAndFlushesThem) {
-  MoveToError(client().device(), client_qp_);
-  for (uint64_t id = 0; id < 3; ++id) {
-    EXPECT_EQ(0, Post(client_qp_, Send(id).Unsignaled()));
-    EXPECT_EQ(0, Post(client_qp_, ReadWr(10 + id, server_buffer_.addr(),
-                                         server_buffer_.rkey())
-                                      .Sge(client_buffer_.sge(0, 8))));
-    EXPECT_EQ(0, PostReceive(client_qp_, Receive(20 + id)));
-    EXPECT_THAT(Await(client().send_cq()), Flushed(id));
-    EXPECT_THAT(Await(client().send_cq()), Flushed(10 + id));
-    if (deviations().flushes_receives_posted_in_error) {
-      EXPECT_THAT(Await(client().recv_cq()), Flushed(20 + id));
-    }
-  }
-}
-
-// Flushing needs slots as well: a full queue flushes whole, and its slots come
-// back as the flushed completions are polled.
-TEST_P(QueuePairStateTest, FlushesAFullQueue) {
-  ibv_qp_attr attr = {};
-  ibv_qp_init_attr init = {};
-  ASSERT_EQ(0, client().device().QueryQp(client_qp_, &attr, IBV_QP_CAP, &init));
-  const uint32_t depth = init.cap.max_send_wr;
-  for (uint32_t id = 0; id < depth; ++id) {
-    ASSERT_EQ(0, Post(client_qp_, Send(id).Unsignaled()));
-  }
-  MoveToError(client().device(), client_qp_);
-  for (uint32_t id = 0; id < depth; ++id) {
-    ASSERT_THAT(Await(client().send_cq()), Flushed(id));
-  }
-  EXPECT_EQ(0, Post(client_qp_, Send(7)));
-  EXPECT_THAT(Await(client().send_cq()), Flushed(7));
-}
-
-TEST_P(QueuePairStateTest, FlushesReadsThatHaveNotRun) {
-  for (uint64_t id = 0; id < 30; ++id) {
-    ASSERT_EQ(0, Post(client_qp_,
-                      ReadWr(id, server_buffer_.addr(), server_buffer_.rkey())
-                          .Sge(client_buffer_.sge())));
-  }
-  MoveToError(client().device(), client_qp_);
-  bool flushed = false;
-  for (uint64_t id = 0; id < 30; ++id) {
-    const ibv_wc wc = Await(client().send_cq());
-    EXPECT_EQ(wc.wr_id, id);
-    // Some may have been done; none is after one that was not.
-    EXPECT_TRUE(wc.status == IBV_WC_WR_FLUSH_ERR ||
-                (wc.status == IBV_WC_SUCCESS && !flushed))
-        << testing::PrintToString(wc);
-    flushed = wc.status == IBV_WC_WR_FLUSH_ERR;
-  }
-}
-
 // To RESET no completion comes, not even of what is posted afterwards: the QP
 // is as new.
 TEST_P(QueuePairStateTest, ResetForgetsBothQueues) {
@@ -379,38 +286,6 @@ TEST_P(QueuePairStateTest, ResetForgetsBothQueues) {
   ExpectSilence(client().send_cq());
   ExpectSilence(client().recv_cq());
   EXPECT_EQ(EINVAL, Post(client_qp_, Send(3)));
-}
-
-// A peer that went to ERR answers no more: the sender's requests end in an
-// error within a bounded time and not before some time.
-TEST_P(QueuePairStateTest, RequestsToAPeerInErrorFail) {
-  PostServerReceives(1, 8);
-  MoveToError(server().device(), server_qp_);
-  EXPECT_THAT(Await(server().recv_cq()), Flushed(1000));
-  ASSERT_EQ(0, Post(client_qp_, Send(1)));
-  const ibv_wc wc = Await(client().send_cq());
-  EXPECT_EQ(wc.wr_id, 1u);
-  EXPECT_NE(wc.status, IBV_WC_SUCCESS);
-}
-
-// Completions that nobody polled go with the QP or stay; either way the CQ
-// works on (IBTA 11.2.5.5).
-TEST_P(QueuePairStateTest, DestroyingAQpLeavesItsCqUsable) {
-  Link other;
-  ASSERT_TRUE(Connect({}, &other));
-  for (uint64_t id = 0; id < 5; ++id) {
-    ASSERT_EQ(0, PostReceive(other.client, Receive(id)));
-    ASSERT_EQ(0, Post(other.client, Send(id)));
-  }
-  client().DestroyQp(other.client);
-  pump().TurnFor(pump().silence());
-  PostServerReceives(1, 8);
-  ASSERT_EQ(0, Post(client_qp_, Send(77)));
-  ibv_wc wc;
-  do {
-    wc = Await(client().send_cq());
-  } while (wc.wr_id != 77 && !HasFailure());
-  EXPECT_THAT(wc, Succeeded(77));
 }
 
 }  // namespace

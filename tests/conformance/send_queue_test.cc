@@ -66,33 +66,6 @@ TEST_P(SendQueueTest, SignalsEverythingWhereTheQueueSaysSo) {
               ElementsAre(Succeeded(1), Succeeded(2), Succeeded(3)));
 }
 
-TEST_P(SendQueueTest, CompletesEverySortOfRequestInOrder) {
-  PostServerReceives(3, 8);
-  const uint64_t remote = server_buffer_.addr(4096);
-  const uint32_t rkey = server_buffer_.rkey();
-  const ibv_sge large = client_buffer_.sge(0, 32768);
-  const ibv_sge small = client_buffer_.sge(40000, 8);
-  std::vector<WorkRequest> list = {
-      WriteWr(1, remote, rkey).Sge(large),
-      SendWr(2).Sge(small),
-      ReadWr(3, remote, rkey).Sge(large),
-      SendWr(4).Sge(small).Inline(),
-      FetchAndAddWr(5, remote, rkey, 1).Sge(small),
-      WriteWr(6, remote, rkey).Sge(small).Imm(htonl(6)),
-      ReadWr(7, remote, rkey).Sge(small),
-  };
-  size_t posted = 0;
-  ASSERT_EQ(0, PostList(client_qp_, absl::MakeSpan(list), &posted));
-  EXPECT_EQ(posted, list.size());
-  EXPECT_THAT(
-      Await(client().send_cq(), 7),
-      ElementsAre(Succeeded(1, IBV_WC_RDMA_WRITE), Succeeded(2, IBV_WC_SEND),
-                  Succeeded(3, IBV_WC_RDMA_READ), Succeeded(4, IBV_WC_SEND),
-                  Succeeded(5, IBV_WC_FETCH_ADD),
-                  Succeeded(6, IBV_WC_RDMA_WRITE),
-                  Succeeded(7, IBV_WC_RDMA_READ)));
-}
-
 // "It stops processing WRs from this list at the first failure ... and returns
 // this failing WR through bad_wr."
 TEST_P(SendQueueTest, NamesTheFirstRefusedRequestOfAList) {

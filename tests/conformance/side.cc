@@ -75,11 +75,13 @@ std::string_view Region::bytes(size_t offset, size_t length) const {
 }
 
 void Region::Fill(uint32_t seed) {
-  // A multiplicative generator: cheap, and no two seeds or places look alike.
-  uint32_t state = seed * 2654435761u + 1;
-  for (size_t i = 0; i < bytes_; ++i) {
-    state = state * 1664525u + 1013904223u;
-    memory_[i] = static_cast<uint8_t>(state >> 24);
+  // A multiplicative generator, eight bytes a step: no two seeds or places look
+  // alike, and a longer region starts like a shorter one.
+  uint64_t state = seed * uint64_t{0x9e3779b97f4a7c15} + 1;
+  for (size_t i = 0; i < bytes_; i += sizeof(state)) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t word = state ^ (state >> 29);
+    std::memcpy(memory_ + i, &word, std::min(sizeof(word), bytes_ - i));
   }
 }
 

@@ -1,0 +1,118 @@
+// Completion queues: how many completions a poll returns, one queue for several
+// QPs and for both directions, and an overrun. Method: known numbers of
+// completions. ibv_poll_cq(3), ibv_create_cq(3), ibv_get_async_event(3).
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "tests/conformance/fixture.h"
+
+namespace rdma::conformance {
+namespace {
+
+class CompletionQueueTest : public ConformanceTest {
+ protected:
+  static constexpr int kDepth = 16;
+
+  void SetUp() override {
+    ASSERT_NO_FATAL_FAILURE(ConformanceTest::SetUp());
+    cq_ = client().CreateCq(kDepth);
+    ASSERT_NE(cq_, nullptr);
+  }
+
+  // Sends nothing but an immediate, from the server to the client.
+  void SendTo(const Link& link, uint32_t imm) {
+    ASSERT_EQ(0, Post(link.server, SendWr(imm).Imm(htonl(imm)).Inline()));
+  }
+
+  ibv_cq* cq_ = nullptr;
+};
+CONFORMANCE_SUITE(CompletionQueueTest);
+
+// "Returns the first num_entries (or all available completions if the CQ
+// contains fewer than this number)".
+TEST_P(CompletionQueueTest, ReturnsNoMoreThanAskedFor) {
+  Link link;
+  ASSERT_TRUE(Connect({.client = {.recv_cq = cq_}}, &link));
+  for (uint64_t id = 0; id < 10; ++id) {
+    ASSERT_EQ(0, PostReceive(link.client, {.wr_id = id}));
+  }
+  // Flushed, all ten are there at once.
+  pump().Unwatch(cq_);
+  MoveToError(client().device(), link.client);
+  ibv_wc wc[kDepth];
+  EXPECT_EQ(ibv_poll_cq(cq_, 0, wc), 0);
+  ASSERT_EQ(ibv_poll_cq(cq_, 3, wc), 3);
+  EXPECT_THAT(wc[2], Flushed(2));
+  ASSERT_EQ(ibv_poll_cq(cq_, kDepth, wc), 7);
+  EXPECT_THAT(wc[0], Flushed(3));
+  EXPECT_THAT(wc[6], Flushed(9));
+  EXPECT_EQ(ibv_poll_cq(cq_, kDepth, wc), 0);
+}
+
+// Both queues of several QPs in one CQ: wc.qp_num and wc.opcode tell them
+// apart.
+TEST_P(CompletionQueueTest, ServesSendsAndReceivesOfSeveralQps) {
+  constexpr uint32_t kLinks = 3;
+  std::vector<Link> links(kLinks);
+  std::map<uint32_t, uint32_t> received;
+  std::map<uint32_t, uint32_t> sent;
+  for (Link& link : links) {
+    ASSERT_TRUE(Connect({.client = {.send_cq = cq_, .recv_cq = cq_}}, &link));
+  }
+  for (uint32_t round = 0; round < 20; ++round) {
+    for (Link& link : links) {
+      ASSERT_EQ(0, PostReceive(link.client, {.wr_id = 1000 + round}));
+      ASSERT_EQ(0, PostReceive(link.server, {.wr_id = 1000 + round}));
+      SendTo(link, round);
+      ASSERT_EQ(0, Post(link.client, SendWr(round)));
+    }
+    for (const ibv_wc& wc : Await(cq_, 2 * kLinks)) {
+      if ((wc.opcode & IBV_WC_RECV) != 0) {
+        EXPECT_THAT(wc, Received(1000 + round, 0));
+        ++received[wc.qp_num];
+      } else {
+        EXPECT_THAT(wc, Succeeded(round, IBV_WC_SEND));
+        ++sent[wc.qp_num];
+      }
+    }
+  }
+  for (const Link& link : links) {
+    EXPECT_EQ(received[link.client->qp_num], 20u);
+    EXPECT_EQ(sent[link.client->qp_num], 20u);
+  }
+}
+
+// "In case of a CQ overrun, the async event IBV_EVENT_CQ_ERR will be triggered,
+// and the CQ cannot be used." What holds is that nothing else breaks.
+TEST_P(CompletionQueueTest, AnOverrunIsReportedAndHurtsNobodyElse) {
+  if (!deviations().exact_queue_depths) {
+    GTEST_SKIP() << "this device makes queues deeper than it says";
+  }
+  const uint32_t too_many = cq_->cqe + 1;
+  Link breaking;
+  Link living;
+  ASSERT_TRUE(Connect({.client = {.max_recv_wr = too_many, .recv_cq = cq_}},
+                      &breaking));
+  ASSERT_TRUE(Connect({}, &living));
+  pump().Unwatch(cq_);
+  for (uint32_t id = 0; id < too_many; ++id) {
+    ASSERT_EQ(0, PostReceive(breaking.client, {.wr_id = id}));
+  }
+  MoveToError(client().device(), breaking.client);
+  const std::optional<ibv_async_event> event =
+      AwaitAsyncEvent(client().device());
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->event_type, IBV_EVENT_CQ_ERR);
+  EXPECT_EQ(event->element.cq, cq_);
+
+  ASSERT_EQ(0, PostReceive(living.client, {.wr_id = 5}));
+  SendTo(living, 6);
+  EXPECT_THAT(Await(client().recv_cq()), Received(5, 0));
+  // And all of it can be destroyed.
+  client().DestroyQp(breaking.client);
+  client().DestroyCq(cq_);
+}
+
+}  // namespace
+}  // namespace rdma::conformance

@@ -1,0 +1,142 @@
+// A program that sleeps on its completion channel: its device works on, and it
+// is woken by all that it waits for. Method: arm, sleep in poll(2), and drive
+// nothing but the other end. ibv_req_notify_cq(3), ibv_get_cq_event(3).
+#include <algorithm>
+#include <optional>
+
+#include "tests/conformance/completion_channel_fixture.h"
+
+namespace rdma::conformance {
+namespace {
+
+class SleepingOwnerTest : public CompletionChannelFixture {};
+CONFORMANCE_SUITE(SleepingOwnerTest);
+
+// The loop of every event-driven program: arm, poll once more, sleep. Whenever
+// the message comes, it is either polled or reported; none is slept through.
+TEST_P(SleepingOwnerTest, NothingIsLostBetweenArmingAndSleeping) {
+  ibv_cq* cq = server().recv_cq();
+  PostServerReceives(1, 8);
+  // Takes the one message of a round, if it is there.
+  const auto take = [&](uint64_t round) {
+    ibv_wc wc;
+    if (ibv_poll_cq(cq, 1, &wc) == 0) return false;
+    EXPECT_THAT(wc, Succeeded(round == 0 ? 1000 : round - 1, IBV_WC_RECV));
+    EXPECT_EQ(wc.imm_data, htonl(round));
+    EXPECT_EQ(0, PostReceive(server_qp_, {.wr_id = round}));
+    return true;
+  };
+  const auto discard_events = [&] {
+    ibv_cq* found = nullptr;
+    void* context = nullptr;
+    while (server().device().GetCqEvent(server().channel(), &found, &context) ==
+           0) {
+      server().device().AckCqEvents(found, 1);
+    }
+  };
+  for (uint64_t round = 0; round < 3000 && !HasFailure(); ++round) {
+    const auto send = [&] {
+      WorkRequest request = SendWr(round).Imm(htonl(round)).Inline();
+      if (round % 16 != 15) request.Unsignaled();
+      ASSERT_EQ(0, Post(client_qp_, request));
+    };
+    // Before arming, between arming and the last poll, or after it: in turn.
+    if (round % 3 == 0) send();
+    Arm(cq);
+    if (round % 3 == 1) send();
+    bool taken = take(round);
+    if (round % 3 == 2) send();
+    while (!taken && AwaitEvent(server()) != nullptr) taken = take(round);
+    EXPECT_TRUE(taken);
+    discard_events();
+    if (round % 16 == 15) {
+      EXPECT_THAT(Await(client().send_cq()), Succeeded(round));
+    }
+  }
+}
+
+TEST_P(SleepingOwnerTest, AnArmedCqReportsASend) {
+  PostServerReceives(1, 8);
+  pump().Watch(server().recv_cq());
+  Sleep(client());
+  Arm(client().send_cq());
+  ASSERT_EQ(0, Post(client_qp_, SendWr(1).Sge(client_buffer_.sge(0, 8))));
+  EXPECT_EQ(AwaitEvent(client()), client().send_cq());
+  EXPECT_THAT(PollOne(client().send_cq()), Succeeded(1, IBV_WC_SEND));
+}
+
+TEST_P(SleepingOwnerTest, AnUnsignaledSendIsNotReported) {
+  PostServerReceives(1, 8);
+  pump().Watch(server().recv_cq());
+  Sleep(client());
+  Arm(client().send_cq());
+  Send(1);
+  EXPECT_THAT(Await(server().recv_cq()), Received(1000, 8));
+  ExpectNoEvent(client());
+}
+
+// The requester sleeps and polls nothing: its device works on.
+TEST_P(SleepingOwnerTest, AReadEndsWhileItsOwnerSleeps) {
+  const size_t bytes =
+      std::min<size_t>(TheProviderUnderTest().largest_message_bytes, 8 << 20);
+  Region near = client().Allocate(bytes);
+  Region far = server().Allocate(bytes);
+  ASSERT_FALSE(near.empty() || far.empty());
+  far.Fill(3);
+  Sleep(client());
+  Arm(client().send_cq());
+  ASSERT_EQ(
+      0, Post(client_qp_, ReadWr(1, far.addr(), far.rkey()).Sge(near.sge())));
+  EXPECT_EQ(AwaitEvent(client()), client().send_cq());
+  EXPECT_THAT(PollOne(client().send_cq()), Succeeded(1, IBV_WC_RDMA_READ));
+  EXPECT_TRUE(near.bytes(0, bytes) == far.bytes(0, bytes));
+}
+
+TEST_P(SleepingOwnerTest, AWriteAndABatchEndWhileTheirOwnerSleeps) {
+  Sleep(client());
+  Arm(client().send_cq());
+  for (uint64_t id = 0; id < 20; ++id) {
+    WorkRequest write =
+        WriteWr(id, server_buffer_.addr(), server_buffer_.rkey())
+            .Sge(client_buffer_.sge(0, 30000));
+    if (id < 19) write.Unsignaled();
+    ASSERT_EQ(0, Post(client_qp_, write));
+  }
+  EXPECT_EQ(AwaitEvent(client()), client().send_cq());
+  EXPECT_THAT(PollOne(client().send_cq()), Succeeded(19, IBV_WC_RDMA_WRITE));
+}
+
+TEST_P(SleepingOwnerTest, AnArmedCqReportsTheFlush) {
+  ASSERT_EQ(0, PostReceive(server_qp_, {.wr_id = 5}));
+  Arm(server().recv_cq());
+  MoveToError(server().device(), server_qp_);
+  EXPECT_EQ(AwaitEvent(server()), server().recv_cq());
+  EXPECT_THAT(PollOne(server().recv_cq()), Flushed(5));
+}
+
+TEST_P(SleepingOwnerTest, AnArmedCqReportsAPostToADeadQp) {
+  if (!deviations().flushes_receives_posted_in_error) {
+    GTEST_SKIP() << "this device keeps receives that are posted in ERR";
+  }
+  MoveToError(server().device(), server_qp_);
+  Arm(server().recv_cq());
+  ASSERT_EQ(0, PostReceive(server_qp_, {.wr_id = 6}));
+  EXPECT_EQ(AwaitEvent(server()), server().recv_cq());
+  EXPECT_THAT(PollOne(server().recv_cq()), Flushed(6));
+}
+
+// The sleeper hears of the end of its connection although no message comes.
+TEST_P(SleepingOwnerTest, ADisconnectWakesTheSleeper) {
+  ASSERT_EQ(0, PostReceive(server_qp_, {.wr_id = 7}));
+  Arm(server().recv_cq());
+  client().manager().Disconnect(link_.client_id);
+  const std::optional<CmEvent> event = pump().Await(&server().manager());
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->type, CmEvent::Type::kDisconnected);
+  server().manager().Disconnect(link_.server_id);
+  EXPECT_EQ(AwaitEvent(server()), server().recv_cq());
+  EXPECT_THAT(PollOne(server().recv_cq()), Flushed(7));
+}
+
+}  // namespace
+}  // namespace rdma::conformance
