@@ -92,7 +92,7 @@ EncodedHandshake Encode(const Wire& wire) {
 
 }  // namespace
 
-EncodedHandshake EncodeSetup(HandshakeKind kind, const Setup& setup) {
+EncodedHandshake EncodeSetup(HandshakeKind kind, const HandshakeSetup& setup) {
   WireSetup wire = {};
   wire.header = {kHandshakeMagic, kProtocolVersion,
                  static_cast<uint16_t>(kind)};
@@ -137,7 +137,7 @@ absl::StatusOr<HandshakeKind> DecodeKind(const ControlMessage& message) {
   return static_cast<HandshakeKind>(header.kind);
 }
 
-absl::StatusOr<Setup> DecodeSetup(const ControlMessage& message) {
+absl::StatusOr<HandshakeSetup> DecodeSetup(const ControlMessage& message) {
   WireHeader header = {};
   std::memcpy(&header, message.data.data(),
               std::min(sizeof(header), message.bytes));
@@ -154,7 +154,7 @@ absl::StatusOr<Setup> DecodeSetup(const ControlMessage& message) {
                      message.fd_count, " descriptors"));
   }
   std::memcpy(&wire, message.data.data(), sizeof(wire));
-  Setup setup;
+  HandshakeSetup setup;
   if (!IsValidRingSize(wire.ring_lines) ||
       wire.send_cq_line >= kMaxCompletionQueues ||
       wire.recv_cq_line >= kMaxCompletionQueues ||
@@ -186,8 +186,9 @@ absl::StatusOr<Rejection> DecodeRejection(const ControlMessage& message) {
         absl::StrCat("a rejection of ", message.bytes, " bytes"));
   }
   std::memcpy(&wire, message.data.data(), sizeof(wire));
-  if (wire.reason_bytes > sizeof(wire.reason)) {
-    return absl::InvalidArgumentError("a rejection with too long a reason");
+  if (wire.header.kind != static_cast<uint16_t>(HandshakeKind::kReject) ||
+      wire.reason_bytes > sizeof(wire.reason)) {
+    return absl::InvalidArgumentError("a rejection that is none");
   }
   Rejection rejection;
   rejection.by_user = wire.by_user != 0;

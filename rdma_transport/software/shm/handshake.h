@@ -1,7 +1,8 @@
 // The handshake of two soft devices, over a Unix socket:
 //
-//   client -> server   Setup (kHello)   its device's and its link's segment
-//   server -> client   Setup (kAccept)  the same of the server, or
+//   client -> server   HandshakeSetup (kHello)   its device's and its link's
+//   segment server -> client   HandshakeSetup (kAccept)  the same of the
+//   server, or
 //                      Rejection (kReject)
 //
 // after which the connection is up, and the socket belongs to the link
@@ -38,7 +39,7 @@ enum class HandshakeKind : uint16_t {
 
 // What each side says of itself. Its two descriptors go along: the device's
 // segment, then the link's.
-struct Setup {
+struct HandshakeSetup {
   uint32_t qp_num = 0;
   uint32_t pd = 0;
   uint32_t send_cq_line = 0;
@@ -63,7 +64,7 @@ struct EncodedHandshake {
   size_t bytes = 0;
 };
 
-EncodedHandshake EncodeSetup(HandshakeKind kind, const Setup& setup);
+EncodedHandshake EncodeSetup(HandshakeKind kind, const HandshakeSetup& setup);
 // A longer reason is cut to kMaxRejectPrivateData bytes.
 EncodedHandshake EncodeRejection(const Rejection& rejection);
 
@@ -71,7 +72,7 @@ EncodedHandshake EncodeRejection(const Rejection& rejection);
 absl::StatusOr<HandshakeKind> DecodeKind(const ControlMessage& message);
 // FAILED_PRECONDITION: another version, with both in the text.
 // INVALID_ARGUMENT: a field that cannot be.
-absl::StatusOr<Setup> DecodeSetup(const ControlMessage& message);
+absl::StatusOr<HandshakeSetup> DecodeSetup(const ControlMessage& message);
 absl::StatusOr<Rejection> DecodeRejection(const ControlMessage& message);
 
 }  // namespace rdma::soft

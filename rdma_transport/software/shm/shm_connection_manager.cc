@@ -34,11 +34,11 @@ std::string Message(const absl::Status& status) {
   return std::string(status.message());
 }
 
-// What the peer wants to have outstanding bounds what we serve, and the other
-// way round.
-void OfferReads(const Setup& peer, CmEvent* event) {
-  event->responder_resources = peer.initiator_depth;
-  event->initiator_depth = peer.responder_resources;
+// The peer's own values: its initiator depth bounds our responder resources, and
+// the other way round.
+void OfferReads(const HandshakeSetup& peer, CmEvent* event) {
+  event->responder_resources = peer.responder_resources;
+  event->initiator_depth = peer.initiator_depth;
 }
 
 absl::Status Errno(std::string_view call) {
@@ -79,7 +79,7 @@ class ShmConnectionManager::Id final : public CmId {
   uint32_t qp_num = 0;
   ConnectionParameters parameters;          // ours
   std::optional<ShmLink::Local> segment;    // client: sent with the hello
-  Setup hello;                              // server: the client's
+  HandshakeSetup hello;                     // server: the client's
   std::optional<ShmLink::Peer> hello_peer;  // server: the client's, mapped
   std::shared_ptr<ShmLink> link;
 };
@@ -358,7 +358,7 @@ void ShmConnectionManager::OnHelloReadable(Id* id) {
                           kind.ok() ? "no hello" : Message(kind.status())));
     return;
   }
-  absl::StatusOr<Setup> setup = DecodeSetup(message);
+  absl::StatusOr<HandshakeSetup> setup = DecodeSetup(message);
   if (absl::IsFailedPrecondition(setup.status())) {
     log_.Write(absl::StrCat("refused a client: ", Message(setup.status())));
     RejectAndForget(id, Message(setup.status()));
@@ -610,7 +610,7 @@ void ShmConnectionManager::OnAnswerReadable(Id* id) {
 }
 
 void ShmConnectionManager::OnAccepted(Id* id, const ControlMessage& message) {
-  absl::StatusOr<Setup> setup = DecodeSetup(message);
+  absl::StatusOr<HandshakeSetup> setup = DecodeSetup(message);
   if (!setup.ok()) {
     FailConnect(id, absl::FailedPreconditionError(absl::StrCat(
                         id->peer.ToString(), ": ", Message(setup.status()))));
@@ -668,11 +668,11 @@ void ShmConnectionManager::Disconnect(CmId* cm_id) {
 
 // --- Both sides --------------------------------------------------------------
 
-Setup ShmConnectionManager::MakeSetup(const QueuePair& qp,
-                                      const ConnectionParameters& parameters,
-                                      const SocketAddress& address) const {
+HandshakeSetup ShmConnectionManager::MakeSetup(
+    const QueuePair& qp, const ConnectionParameters& parameters,
+    const SocketAddress& address) const {
   const auto max_reads = static_cast<uint8_t>(kMaxReads);
-  Setup setup;
+  HandshakeSetup setup;
   setup.qp_num = qp.qp_num;
   setup.pd = qp.protection_domain()->id;
   setup.send_cq_line = qp.send_cq_line();
@@ -690,7 +690,7 @@ Setup ShmConnectionManager::MakeSetup(const QueuePair& qp,
 }
 
 absl::StatusOr<ShmLink::Peer> ShmConnectionManager::MapPeer(
-    const Setup& setup, const ControlMessage& message) const {
+    const HandshakeSetup& setup, const ControlMessage& message) const {
   absl::StatusOr<std::shared_ptr<const PeerMapping>> device = cache_->Map(
       message.fds[0].get(),
       {.min_bytes = kDeviceSegmentBytes, .max_bytes = kDeviceSegmentBytes});
@@ -712,7 +712,7 @@ absl::StatusOr<ShmLink::Peer> ShmConnectionManager::MapPeer(
 }
 
 absl::Status ShmConnectionManager::Establish(Id* id, QueuePair* qp,
-                                             const Setup& peer,
+                                             const HandshakeSetup& peer,
                                              ShmLink::Peer mapped) {
   const bool asymmetric = peer.asymmetric_fence && AsymmetricFence::Available();
   Unwatch(id);

@@ -91,12 +91,13 @@ class ShmConnectionManager final : public ConnectionManager {
 
   // --- Both
   // -------------------------------------------------------------------
-  Setup MakeSetup(const QueuePair& qp, const ConnectionParameters& parameters,
-                  const SocketAddress& address) const;
-  absl::StatusOr<ShmLink::Peer> MapPeer(const Setup& setup,
+  HandshakeSetup MakeSetup(const QueuePair& qp,
+                           const ConnectionParameters& parameters,
+                           const SocketAddress& address) const;
+  absl::StatusOr<ShmLink::Peer> MapPeer(const HandshakeSetup& setup,
                                         const ControlMessage& message) const;
   // Makes the link and moves the QP to RTS.
-  absl::Status Establish(Id* id, QueuePair* qp, const Setup& peer,
+  absl::Status Establish(Id* id, QueuePair* qp, const HandshakeSetup& peer,
                          ShmLink::Peer mapped);
   void PushEvent(CmEvent event);
   bool Watch(Id* id, uint32_t events);
