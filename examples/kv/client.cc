@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "examples/kv/limits.h"
@@ -17,6 +18,13 @@ constexpr double kSecondsPerByte = 1e-7;
 // A value of one buffer is sent with the fewest work requests, but no device
 // and no memory has room for any size in one piece.
 constexpr uint64_t kLargestBufferBytes = uint64_t{256} << 20;
+
+std::shared_ptr<rpc::Channel> MakeChannel(const ClientOptions& options) {
+  rpc::ChannelArguments arguments;
+  arguments.SetString("verbena.device", options.device);
+  return rpc::CreateCustomChannel(options.address,
+                                  rpc::InsecureChannelCredentials(), arguments);
+}
 
 // Says where a value is, and puts it there.
 template <typename Request>
@@ -40,18 +48,9 @@ struct Client::AsyncPut {
   std::function<void(absl::Status)> done;
 };
 
-absl::StatusOr<std::unique_ptr<Client>> Client::Create(ClientOptions options) {
-  rpc::ChannelArguments arguments;
-  arguments.SetString("verbena.device", options.device);
-  std::shared_ptr<rpc::Channel> channel = rpc::CreateCustomChannel(
-      options.address, rpc::InsecureChannelCredentials(), arguments);
-  return std::unique_ptr<Client>(
-      new Client(std::move(options), std::move(channel)));
-}
-
-Client::Client(ClientOptions options, std::shared_ptr<rpc::Channel> channel)
+Client::Client(ClientOptions options)
     : options_(std::move(options)),
-      channel_(std::move(channel)),
+      channel_(MakeChannel(options_)),
       stub_(KeyValue::NewStub(channel_)) {}
 
 void Client::SetDeadline(rpc::ClientContext* context,
@@ -61,10 +60,20 @@ void Client::SetDeadline(rpc::ClientContext* context,
       absl::Seconds(kSecondsPerByte * static_cast<double>(value_bytes)));
 }
 
-absl::Status Client::Explain(const rpc::Status& status) const {
+absl::Status Client::Explain(const rpc::Status& status,
+                             const rpc::ClientContext& context) const {
   if (status.ok()) return absl::OkStatus();
   const absl::Status plain = status.ToAbslStatus();
-  return absl::Status(plain.code(),
+  absl::StatusCode code = plain.code();
+  // The server's answers have these codes too: they must not be mixed up.
+  if (!context.may_have_run() && (code == absl::StatusCode::kInvalidArgument ||
+                                  code == absl::StatusCode::kNotFound)) {
+    code = absl::StatusCode::kFailedPrecondition;
+  }
+  if (absl::StrContains(plain.message(), options_.address)) {
+    return absl::Status(code, plain.message());
+  }
+  return absl::Status(code,
                       absl::StrCat(options_.address, ": ", plain.message()));
 }
 
@@ -76,7 +85,7 @@ absl::StatusOr<Value> Client::Get(std::string_view key) {
   request.set_key(key.data(), key.size());
   GetResponse response;
   const rpc::Status status = stub_->Get(&context, request, &response);
-  if (!status.ok()) return Explain(status);
+  if (!status.ok()) return Explain(status, context);
   Value value{.version = response.version()};
   if (response.has_attached_bytes()) {
     value.bytes = std::move(context.attachment());
@@ -100,7 +109,7 @@ absl::StatusOr<PutResponse> Client::Put(std::string_view key,
   SetValue(std::move(value), &request, &context);
   PutResponse response;
   const rpc::Status status = stub_->Put(&context, request, &response);
-  if (!status.ok()) return Explain(status);
+  if (!status.ok()) return Explain(status, context);
   return response;
 }
 
@@ -114,7 +123,7 @@ void Client::PutAsync(std::string_view key, rpc::BufferChain value,
   stub_->async()->Put(&put->context, &put->request, &put->response,
                       [this, put](rpc::Status status) {
                         const std::unique_ptr<AsyncPut> owned(put);
-                        owned->done(Explain(status));
+                        owned->done(Explain(status, owned->context));
                       });
 }
 
@@ -129,7 +138,7 @@ absl::StatusOr<CompareAndSwapResponse> Client::CompareAndSwap(
   CompareAndSwapResponse response;
   const rpc::Status status =
       stub_->CompareAndSwap(&context, request, &response);
-  if (!status.ok()) return Explain(status);
+  if (!status.ok()) return Explain(status, context);
   return response;
 }
 
@@ -140,7 +149,7 @@ absl::StatusOr<DeleteResponse> Client::Delete(std::string_view key) {
   request.set_key(key.data(), key.size());
   DeleteResponse response;
   const rpc::Status status = stub_->Delete(&context, request, &response);
-  if (!status.ok()) return Explain(status);
+  if (!status.ok()) return Explain(status, context);
   return response;
 }
 
@@ -155,7 +164,7 @@ absl::StatusOr<ListResponse> Client::List(std::string_view prefix,
   request.set_page_token(page_token.data(), page_token.size());
   ListResponse response;
   const rpc::Status status = stub_->List(&context, request, &response);
-  if (!status.ok()) return Explain(status);
+  if (!status.ok()) return Explain(status, context);
   return response;
 }
 
@@ -164,7 +173,7 @@ absl::StatusOr<StatsResponse> Client::Stats() {
   SetDeadline(&context, 0);
   StatsResponse response;
   const rpc::Status status = stub_->Stats(&context, StatsRequest(), &response);
-  if (!status.ok()) return Explain(status);
+  if (!status.ok()) return Explain(status, context);
   return response;
 }
 

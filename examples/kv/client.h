@@ -1,16 +1,16 @@
 // The key-value service as a client sees it: kv.proto's calls with the choice
 // of inline or attached made, deadlines set, and errors that say which server.
 //
-//   absl::StatusOr<std::unique_ptr<kv::Client>> client =
-//       kv::Client::Create({.address = "rdma://127.0.0.1:50051"});
-//   absl::Status put = (*client)->Put("key", value).status();
-//   absl::StatusOr<kv::Value> got = (*client)->Get("key");
+//   kv::Client client({.address = "rdma://127.0.0.1:50051"});
+//   absl::Status put = client.Put("key", value).status();
+//   absl::StatusOr<kv::Value> got = client.Get("key");
 //
 // Thread rule: every function may be called from any thread.
 //
-// Errors: the server's or the transport's status, its text led by the address.
+// Errors: the server's or the transport's status; the text names the address.
 // NOT_FOUND (Get), RESOURCE_EXHAUSTED (the server's memory limit), UNAVAILABLE
-// (no server there, or it went away), DEADLINE_EXCEEDED.
+// (no server there, or it went away), DEADLINE_EXCEEDED; FAILED_PRECONDITION
+// where the call could not even begin: the address or the device is wrong.
 #ifndef VERBENA_EXAMPLES_KV_CLIENT_H_
 #define VERBENA_EXAMPLES_KV_CLIENT_H_
 
@@ -43,8 +43,9 @@ struct Value {
 
 class Client {
  public:
-  // Connects with the first call, not here. INVALID_ARGUMENT: the address.
-  static absl::StatusOr<std::unique_ptr<Client>> Create(ClientOptions options);
+  // Connects with the first call, which also tells what is wrong with
+  // `options`.
+  explicit Client(ClientOptions options);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
 
@@ -77,11 +78,10 @@ class Client {
  private:
   struct AsyncPut;
 
-  Client(ClientOptions options, std::shared_ptr<rpc::Channel> channel);
-
   void SetDeadline(rpc::ClientContext* context, uint64_t value_bytes) const;
-  // Adds the address to an error.
-  absl::Status Explain(const rpc::Status& status) const;
+  // An error as this header describes it.
+  absl::Status Explain(const rpc::Status& status,
+                       const rpc::ClientContext& context) const;
 
   const ClientOptions options_;
   const std::shared_ptr<rpc::Channel> channel_;

@@ -16,6 +16,8 @@ ExitCode ExitCodeOf(absl::StatusCode code) {
       return kExitOk;
     case absl::StatusCode::kNotFound:
       return kExitNegative;
+    case absl::StatusCode::kFailedPrecondition:
+      return kExitUsage;
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
     case absl::StatusCode::kCancelled:
@@ -28,8 +30,6 @@ ExitCode ExitCodeOf(absl::StatusCode code) {
 // What the user can do about it, where the status does not say so itself.
 std::string_view RemedyFor(absl::StatusCode code) {
   switch (code) {
-    case absl::StatusCode::kUnavailable:
-      return " (is kv_server running there? check --address and --device)";
     case absl::StatusCode::kDeadlineExceeded:
       return " (a larger --timeout_seconds gives it more time)";
     case absl::StatusCode::kUnimplemented:

@@ -15,7 +15,8 @@ namespace kv {
 // The exit status of `kv`. Part of its interface: scripts rely on them.
 enum ExitCode : int {
   kExitOk = 0,
-  kExitUsage = 1,     // wrong command line (also what gflags exits with)
+  kExitUsage =
+      1,  // wrong command line, address or device (gflags exits so too)
   kExitNegative = 2,  // the answer is no: no such key, lost the race, differs
   kExitUnreachable = 3,  // no server there, or it went away, or is too slow
   kExitRefused = 4,      // the server refused: memory limit, too long a key

@@ -3,12 +3,10 @@
 
 #include <array>
 #include <cstdio>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
@@ -71,7 +69,7 @@ void PrintUsage() {
   absl::PrintF(
       "\nExit status:\n"
       "  0  done\n"
-      "  1  wrong command line\n"
+      "  1  wrong command line, address or device\n"
       "  2  no such key, another version, or a difference found\n"
       "  3  no server there, or it went away, or took too long\n"
       "  4  the server refused: its memory limit, too long a key\n"
@@ -126,12 +124,10 @@ ExitCode Run(const Arguments& words) {
     PrintError("--timeout_seconds must be more than 0");
     return kExitUsage;
   }
-  const absl::StatusOr<std::unique_ptr<Client>> client =
-      Client::Create({.address = FLAGS_address,
-                      .device = FLAGS_device,
-                      .timeout = absl::Seconds(FLAGS_timeout_seconds)});
-  if (!client.ok()) return CallFailed(client.status());
-  return command->run(**client, arguments);
+  Client client({.address = FLAGS_address,
+                 .device = FLAGS_device,
+                 .timeout = absl::Seconds(FLAGS_timeout_seconds)});
+  return command->run(client, arguments);
 }
 
 }  // namespace

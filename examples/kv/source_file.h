@@ -30,8 +30,8 @@ class SourceFile {
   // not a regular file. Never blocks on a FIFO that stands in a file's place.
   //
   // File times move in ticks of up to 10 ms, within which a second change would
-  // not show. A file that was changed in this very tick is therefore waited for,
-  // for 10 ms; ABORTED where it was changed again meanwhile.
+  // not show. A file that was changed in this very tick is therefore waited
+  // for, for 10 ms; ABORTED where it was changed again meanwhile.
   static absl::StatusOr<SourceFile> Open(const std::string& path,
                                          bool follow_links);
 

@@ -55,7 +55,8 @@ class TreeTransferTest : public ::testing::TestWithParam<int> {
     builder.RegisterService(service_.get());
     server_ = builder.BuildAndStart();
     ASSERT_NE(server_, nullptr);
-    client_ = *Client::Create({.address = network_->address()});
+    client_ =
+        std::make_unique<Client>(ClientOptions{.address = network_->address()});
   }
 
   LoadReport Load(const LoadOptions& options = {}) {
@@ -124,6 +125,15 @@ TEST_P(TreeTransferTest, ErrorsNameTheServer) {
   const absl::Status status = client_->Get("nowhere").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(status.message()), HasSubstr(network_->address()));
+}
+
+// Neither is to be taken for the server's answer about a key.
+TEST_P(TreeTransferTest, AWrongAddressIsNoAnswer) {
+  for (const char* address : {"", "nonsense", "nonsense://127.0.0.1:1"}) {
+    Client client({.address = address});
+    EXPECT_EQ(client.Get("key").status().code(),
+              absl::StatusCode::kFailedPrecondition);
+  }
 }
 
 TEST_P(TreeTransferTest, LoadsAndVerifies) {
