@@ -32,6 +32,18 @@ class HandlerPacer {
   // Whether the next call goes to the executor.
   bool offload() const { return offload_.load(std::memory_order_relaxed); }
 
+  // Inline runs say when they begin and end. A call that comes while one is
+  // going on was polled by another thread, which took over from that handler: it
+  // blocks, and what comes meanwhile goes to the executor. Else handlers that
+  // block would use up, one by one, the threads that poll.
+  bool IsInlineRunning() const {
+    return inline_running_.load(std::memory_order_relaxed);
+  }
+  void BeginInline() {
+    inline_running_.store(true, std::memory_order_relaxed);
+  }
+  void EndInline() { inline_running_.store(false, std::memory_order_relaxed); }
+
   // Inline: whether to time this call.
   bool ShouldTime() {
     const uint32_t count = until_sample_.load(std::memory_order_relaxed);
@@ -49,6 +61,7 @@ class HandlerPacer {
 
  private:
   std::atomic<bool> offload_{false};
+  std::atomic<bool> inline_running_{false};
   std::atomic<bool> last_was_slow_{false};
   std::atomic<uint32_t> until_sample_{0};
   std::atomic<uint32_t> quick_runs_{0};  // offloaded, in a row

@@ -7,7 +7,8 @@
 namespace rpc::internal {
 
 void SyncServerCall::Run() {
-  if (ABSL_PREDICT_FALSE(method().pacer.offload())) {
+  const HandlerPacer& pacer = method().pacer;
+  if (ABSL_PREDICT_FALSE(pacer.offload() || pacer.IsInlineRunning())) {
     RunOnExecutor();
   } else {
     RunInline();
@@ -16,9 +17,15 @@ void SyncServerCall::Run() {
 
 void SyncServerCall::RunInline() {
   HandlerPacer& pacer = method().pacer;
-  if (ABSL_PREDICT_TRUE(!pacer.ShouldTime())) return RunHandler();
+  pacer.BeginInline();
+  if (ABSL_PREDICT_TRUE(!pacer.ShouldTime())) {
+    RunHandler();
+    pacer.EndInline();
+    return;
+  }
   const HandlerPacer::Clock::time_point start = HandlerPacer::Clock::now();
   RunHandler();
+  pacer.EndInline();
   pacer.RecordInline(HandlerPacer::Clock::now() - start);
 }
 
