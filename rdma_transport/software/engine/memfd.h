@@ -70,7 +70,10 @@ class Segment {
 
   std::byte* base() const { return mapping_.base(); }
   size_t bytes() const { return mapping_.bytes(); }
+  // -1 after CloseDescriptor.
   int fd() const { return fd_.get(); }
+  // Once everybody who is to map it has it.
+  void CloseDescriptor() { fd_.reset(); }
 
  private:
   Segment(UniqueFd fd, Mapping mapping)

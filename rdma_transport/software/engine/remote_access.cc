@@ -28,14 +28,18 @@ bool CheckLocalSges(const QpContext& qp, const SendWqe& wqe,
   return true;
 }
 
-// Whether the peer grants `needed` to the whole of the work request.
-bool FindRemote(const QpContext& qp, const SendWqe& wqe,
-                const SendDetail& detail, uint32_t needed, KeyRange* range) {
+// Whether the peer grants `needed` to the whole of the work request: SUCCESS,
+// or what the responder would answer.
+ibv_wc_status FindRemote(const QpContext& qp, const SendWqe& wqe,
+                         const SendDetail& detail, uint32_t needed,
+                         KeyRange* range) {
   const Link& link = *qp.link;
-  return (link.peer_access() & needed) == needed &&
-         link.peer_keys().Find(detail.rkey, range) &&
-         range->Allows(link.peer_pd(), link.peer_qp_num(), needed,
-                       detail.remote_address, wqe.byte_len);
+  // A request that its QP does not admit at all is an invalid one.
+  if ((link.peer_access() & needed) != needed) return IBV_WC_REM_INV_REQ_ERR;
+  const bool granted = link.peer_keys().Find(detail.rkey, range) &&
+                       range->Allows(link.peer_pd(), link.peer_qp_num(), needed,
+                                     detail.remote_address, wqe.byte_len);
+  return granted ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
 }
 
 // Finds the mapping of the next piece.
@@ -95,9 +99,9 @@ StepResult ReadStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
     return Fail(wqe, IBV_WC_LOC_PROT_ERR);
   }
   KeyRange range;
-  if (!FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_READ, &range)) {
-    return Fail(wqe, IBV_WC_REM_ACCESS_ERR);
-  }
+  const ibv_wc_status granted =
+      FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_READ, &range);
+  if (granted != IBV_WC_SUCCESS) return Fail(wqe, granted);
   const uint64_t bytes =
       std::min(*budget_bytes, wqe.byte_len - detail.bytes_done);
   std::byte* from;
@@ -119,9 +123,9 @@ StepResult WriteStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
   }
   const WritingScope writing(qp.link, detail.rkey);
   KeyRange range;
-  if (!FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_WRITE, &range)) {
-    return Fail(wqe, IBV_WC_REM_ACCESS_ERR);
-  }
+  const ibv_wc_status granted =
+      FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_WRITE, &range);
+  if (granted != IBV_WC_SUCCESS) return Fail(wqe, granted);
   const uint64_t bytes =
       std::min(*budget_bytes, wqe.byte_len - detail.bytes_done);
   std::byte* to;
@@ -143,9 +147,9 @@ StepResult AtomicStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
   }
   const WritingScope writing(qp.link, detail.rkey);
   KeyRange range;
-  if (!FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_ATOMIC, &range)) {
-    return Fail(wqe, IBV_WC_REM_ACCESS_ERR);
-  }
+  const ibv_wc_status granted =
+      FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_ATOMIC, &range);
+  if (granted != IBV_WC_SUCCESS) return Fail(wqe, granted);
   std::byte* address;
   const StepResult found = Resolve(qp, wqe, detail, range, sizeof(uint64_t),
                                    /*writable=*/true, &address);

@@ -447,6 +447,7 @@ absl::Status ShmConnectionManager::Accept(
     id->state = Id::State::kClosed;
     return absl::UnavailableError("accept: the client is gone");
   }
+  segment->segment.CloseDescriptor();
   id->segment = *std::move(segment);
   const absl::Status established =
       Establish(id, qp, id->hello, *std::move(id->hello_peer));
@@ -569,6 +570,7 @@ void ShmConnectionManager::SendHello(Id* id) {
                         id->peer.ToString(), " closed the connection")));
     return;
   }
+  segment->segment.CloseDescriptor();
   id->segment = *std::move(segment);
   id->state = Id::State::kHelloSent;
   if (!Watch(id, EPOLLIN)) {
