@@ -89,6 +89,10 @@ void CompletionQueue::PollTargets() {
     std::atomic_thread_fence(std::memory_order_acquire);
     for (PollTarget* target : targets_) target->Progress();
   }
+  if (to_look_at_ != 0) [[unlikely]] {
+    PollEveryTarget();
+    return;
+  }
   // Start behind the one that filled the last array: nobody starves.
   for (uint32_t i = 0; i < hot_count_; ++i) {
     uint32_t at = hot_start_ + i;
@@ -101,6 +105,17 @@ void CompletionQueue::PollTargets() {
     }
   }
   if (targets_.size() > kHotTargets) PollColdTargets();
+}
+
+void CompletionQueue::PollEveryTarget() {
+  // What the caller's array has no room for is left to its next poll.
+  for (; to_look_at_ != 0 && sink_next_ != sink_end_; --to_look_at_) {
+    cold_next_ = cold_next_ + 1 >= targets_.size() ? 0 : cold_next_ + 1;
+    PollTarget* const target = targets_[cold_next_];
+    if (!target->Ready()) continue;
+    target->Progress();
+    Promote(target);
+  }
 }
 
 void CompletionQueue::PollColdTargets() {
@@ -125,6 +140,7 @@ void CompletionQueue::Promote(PollTarget* target) {
     hot_[hot_count_++] = target;
     return;
   }
+  if (hot_[next_eviction_] == touched_) touched_ = nullptr;
   hot_[next_eviction_] = target;
   next_eviction_ = (next_eviction_ + 1) % kHotTargets;
 }
@@ -153,6 +169,8 @@ void CompletionQueue::RemoveTarget(PollTarget* target) {
   const auto at = found - targets_.begin();
   if (--target_uses_[at] != 0) return;
   targets_.erase(found);
+  if (touched_ == target) touched_ = nullptr;
+  to_look_at_ = std::min(to_look_at_, targets_.size());
   target_uses_.erase(target_uses_.begin() + at);
   const auto hot_end = hot_.begin() + hot_count_;
   const auto hot = std::find(hot_.begin(), hot_end, target);
@@ -219,8 +237,9 @@ int CompletionQueue::RequestNotify(bool solicited_only) {
   }
   Rearm();
   // Peers either see the new number, or the consumer's next poll, which the
-  // verbs ask for, sees what they sent.
+  // verbs ask for, sees what they sent: on whichever connection.
   AsymmetricFence::Heavy();
+  to_look_at_ = targets_.size();
   if (busy()) channel()->Kick();
   return 0;
 }

@@ -63,6 +63,12 @@ class CompletionQueue final : public ibv_cq {
   void DropCompletions(PollTarget* target);
   bool has_targets() const { return !targets_.empty(); }
 
+  // The target has new work: it is looked at each turn for a while.
+  void Touch(PollTarget* target) {
+    if (targets_.size() > kHotTargets && target != touched_) Promote(target);
+    touched_ = target;
+  }
+
   // Adds a completion. Polling it frees `slots` of the target's send queue.
   // Without room for it the queue is in error: IBV_EVENT_CQ_ERR.
   void Push(const ibv_wc& completion, PollTarget* target, uint32_t slots,
@@ -106,6 +112,7 @@ class CompletionQueue final : public ibv_cq {
 
   void DrainQueue();
   void PollTargets();
+  void PollEveryTarget();
   void PollColdTargets();
   void Promote(PollTarget* target);
   void Enqueue(const ibv_wc& completion, PollTarget* target, uint32_t slots);
@@ -119,6 +126,8 @@ class CompletionQueue final : public ibv_cq {
   bool polling_ = false;
   Armed armed_ = Armed::kNo;
   bool overrun_ = false;
+  // So many targets must still be looked at in turn: see RequestNotify.
+  size_t to_look_at_ = 0;
   std::atomic<bool> attention_{false};
   uint32_t queued_ = 0;
   uint32_t hot_count_ = 0;
@@ -131,6 +140,7 @@ class CompletionQueue final : public ibv_cq {
   std::unique_ptr<Entry[]> queue_;  // of capacity_ entries
 
   std::vector<PollTarget*> targets_;  // each once
+  PollTarget* touched_ = nullptr;     // the last one
   std::vector<int> target_uses_;      // how often it was added
   size_t cold_next_ = 0;
   size_t cold_step_ = 0;

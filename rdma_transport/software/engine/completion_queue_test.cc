@@ -141,6 +141,36 @@ TEST_F(CompletionQueueTest, FindsTheOneBusyTargetAmongMany) {
   }
 }
 
+// Before its owner sleeps: what arrived on any connection before the arming is
+// found by the one poll that follows it, because nobody rang for it.
+TEST_F(CompletionQueueTest, ThePollAfterArmingLooksEverywhere) {
+  for (int i = 0; i < 1000; ++i) AddTarget();
+  for (int busy : {999, 500, 100, 3}) {
+    while (cq_->Poll(4, completions_) != 0) {
+    }
+    targets_[busy]->Give(1);
+    cq_->RequestNotify(false);
+    EXPECT_EQ(cq_->Poll(4, completions_), 1) << busy;
+    EXPECT_TRUE(HasEvent());
+  }
+}
+
+TEST_F(CompletionQueueTest, LooksEverywhereUntilNothingIsLeft) {
+  for (int i = 0; i < 100; ++i) AddTarget()->Give(1);
+  cq_->RequestNotify(false);
+  for (int i = 0; i < 25; ++i) EXPECT_EQ(cq_->Poll(4, completions_), 4) << i;
+  EXPECT_EQ(cq_->Poll(4, completions_), 0);
+}
+
+TEST_F(CompletionQueueTest, ATouchedTargetIsLookedAtAtOnce) {
+  for (int i = 0; i < 1000; ++i) AddTarget();
+  for (int busy : {999, 500, 100}) {
+    targets_[busy]->Give(1);
+    cq_->Touch(targets_[busy].get());
+    EXPECT_EQ(cq_->Poll(4, completions_), 1) << busy;
+  }
+}
+
 TEST_F(CompletionQueueTest, ServesManyBusyTargetsAlike) {
   for (int i = 0; i < 100; ++i) AddTarget()->Give(10);
   int total = 0;

@@ -211,6 +211,10 @@ ibv_wc_status MemoryRegistry::Bind(const BindRequest& request) {
   window->key = request.rkey;
   window->qp_num = range.qp_num;
   ++region->bound_windows;
+  if (type_2) return IBV_WC_SUCCESS;  // for the QP's own peer, which is told
+  region->arena->OpenToPeers();
+  lock.unlock();
+  links_->Announce(range.arena);
   return IBV_WC_SUCCESS;
 }
 

@@ -269,7 +269,10 @@ int QueuePair::PostSend(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     requester_.Flush();
     return error;
   }
-  needs_service_ = needs_service_ || requester_.NeedsService();
+  if (requester_.NeedsService()) {
+    needs_service_ = true;
+    context_.send_cq->Touch(this);
+  }
   // Nobody may poll before there is an event, and what is over already makes
   // one.
   if (needs_service_ && context_.send_cq->armed()) Progress();

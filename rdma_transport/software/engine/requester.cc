@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <utility>
 
 #include "rdma_transport/software/engine/sge_copy.h"
@@ -34,6 +35,29 @@ bool IsWrite(ibv_wr_opcode opcode) {
 
 bool IsLocal(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV;
+}
+
+// Whether the work request's opcode is one that this device has. The caller may
+// have put any number there, so it is not loaded as an enumerator.
+bool HasSupportedOpcode(const ibv_send_wr& wr) {
+  uint32_t opcode;
+  static_assert(sizeof(opcode) == sizeof(wr.opcode));
+  std::memcpy(&opcode, &wr.opcode, sizeof(opcode));
+  switch (opcode) {
+    case IBV_WR_SEND:
+    case IBV_WR_SEND_WITH_IMM:
+    case IBV_WR_SEND_WITH_INV:
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+    case IBV_WR_RDMA_READ:
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+    case IBV_WR_LOCAL_INV:
+    case IBV_WR_BIND_MW:
+      return true;
+    default:
+      return false;
+  }
 }
 
 PacketKind KindOf(ibv_wr_opcode opcode) {
@@ -149,10 +173,7 @@ int Requester::PostOne(const ibv_send_wr& wr) {
 }
 
 int Requester::Validate(const ibv_send_wr& wr, uint64_t* total_bytes) const {
-  if (!IsSend(wr.opcode) && !IsRead(wr.opcode) && !IsWrite(wr.opcode) &&
-      !IsLocal(wr.opcode)) {
-    return EINVAL;
-  }
+  if (!HasSupportedOpcode(wr)) return EINVAL;
   if (IsLocal(wr.opcode)) {
     return wr.opcode == IBV_WR_BIND_MW && wr.bind_mw.mw == nullptr ? EINVAL : 0;
   }
