@@ -19,6 +19,9 @@ namespace {
 // A file that is being written is tried so often; then it is a problem.
 constexpr int kReadAttempts = 3;
 
+// The display is looked after between reads of so many bytes.
+constexpr size_t kReadBytes = size_t{64} << 20;
+
 // Whether the error is of the server and not of one file.
 bool EndsTheLoad(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsResourceExhausted(status) ||
@@ -103,12 +106,16 @@ class Loader {
     absl::StatusOr<rpc::BufferChain> value = Allocate(file->size());
     if (!value.ok()) return value.status();
     uint64_t offset = 0;
-    for (const rpc::Buffer& buffer : value->buffers()) {
-      rpc::Buffer memory = buffer;  // the same bytes, to be written
-      const absl::Status status = file->Read(
-          offset, absl::MakeSpan(memory.mutable_data(), memory.size()));
-      if (!status.ok()) return status;
-      offset += memory.size();
+    for (rpc::Buffer buffer : value->buffers()) {
+      for (auto rest = absl::MakeSpan(buffer.mutable_data(), buffer.size());
+           !rest.empty();) {
+        const auto piece = rest.first(std::min(rest.size(), kReadBytes));
+        const absl::Status status = file->Read(offset, piece);
+        if (!status.ok()) return status;
+        offset += piece.size();
+        rest.remove_prefix(piece.size());
+        progress_.Draw();
+      }
     }
     if (absl::Status status = file->CheckUnchanged(); !status.ok()) {
       return status;
@@ -140,6 +147,9 @@ class Loader {
       ++calls_in_flight_;
       bytes_in_flight_ += bytes;
     }
+    // The other half when it is stored: a file that takes long moves the
+    // display at least once.
+    progress_.Add(0, bytes / 2);
     client_.PutAsync(key_base_ + file.name, std::move(value),
                      [this, &file, bytes](absl::Status status) {
                        OnPutDone(file, bytes, std::move(status));
@@ -151,7 +161,7 @@ class Loader {
     if (status.ok()) {
       ++report_.files;
       report_.bytes += bytes;
-      progress_.Add(1, bytes);
+      progress_.Add(1, bytes - bytes / 2);
     } else if (EndsTheLoad(status)) {
       if (report_.fatal.ok()) {
         report_.fatal = absl::Status(

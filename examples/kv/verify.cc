@@ -103,6 +103,9 @@ class Verifier {
     mine->get_latencies.Add(latency);
     mine->time_in_gets += latency;
     mine->bytes += value->bytes.size();
+    // The other half when it is compared, so that a large file moves the
+    // display.
+    progress_.Add(0, value->bytes.size() / 2);
 
     const absl::StatusOr<FileDigest> expected = DigestOfFile(path);
     if (!expected.ok()) {
@@ -121,7 +124,7 @@ class Verifier {
           " bytes, SHA-256 ", ToHex(expected->digest), "; the value has ",
           actual.bytes, " bytes, SHA-256 ", ToHex(actual.digest)));
     }
-    progress_.Add(1, value->bytes.size());
+    progress_.Add(1, value->bytes.size() - value->bytes.size() / 2);
   }
 
   // A file that this process may not read was not loaded either.

@@ -21,6 +21,12 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
+int PutsOf(const KvServer& server) {
+  const ProcessResult stats = server.Kv({"stats", "--json"});
+  EXPECT_EQ(stats.exit_status, 0) << stats.err;
+  return nlohmann::json::parse(stats.out)["puts"].get<int>();
+}
+
 TEST(KvFaultsTest, NoServerIsExitStatus3AtOnce) {
   std::string address;
   {
@@ -104,8 +110,7 @@ TEST(KvFaultsTest, ClientsOfAKilledServerEndWithExitStatus3) {
   }
   Subprocess load(KvCommand(server.address(), {"load", temp.root()}));
   // Killed once the load is under way.
-  while (nlohmann::json::parse(server.Kv({"stats", "--json"}).out)["puts"] ==
-         0) {
+  while (PutsOf(server) == 0) {
   }
   server.Kill();
   const ProcessResult result = load.Finish(absl::Minutes(1));
@@ -124,12 +129,10 @@ TEST(KvFaultsTest, KilledClientsLeaveTheServerWhole) {
     temp.Write(absl::StrCat("file", i), std::string(20'000, 'x'));
   }
   for (int round = 0; round < 5; ++round) {
+    const int before = PutsOf(server);
     Subprocess load(KvCommand(server.address(), {"load", temp.root()}));
-    const int before =
-        nlohmann::json::parse(server.Kv({"stats", "--json"}).out)["puts"]
-            .get<int>();
-    while (nlohmann::json::parse(server.Kv({"stats", "--json"}).out)["puts"]
-               .get<int>() < before + round) {
+    // Each time a little later.
+    while (PutsOf(server) <= before + 20 * round) {
     }
     load.Signal(SIGKILL);
     load.Finish();
@@ -145,8 +148,7 @@ TEST(KvFaultsTest, AServerThatIsAskedToEndFinishesWhatRuns) {
     temp.Write(absl::StrCat("file", i), std::string(20'000, 'x'));
   }
   Subprocess load(KvCommand(server.address(), {"load", temp.root()}));
-  while (nlohmann::json::parse(server.Kv({"stats", "--json"}).out)["puts"] ==
-         0) {
+  while (PutsOf(server) == 0) {
   }
   server.process().Signal(SIGINT);
   const ProcessResult stopped = server.Stop();
