@@ -1,6 +1,7 @@
 #include "rdma_transport/software/log.h"
 
 #include <cstdio>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,10 +13,10 @@ constexpr int64_t kWindowNs = 1'000'000'000;
 
 }  // namespace
 
-void Log(std::string_view source, std::string_view text) {
+void Log(std::string_view text) {
   // One call, so that lines of several threads do not mix.
-  std::fprintf(stderr, "verbena %.*s: %.*s\n", static_cast<int>(source.size()),
-               source.data(), static_cast<int>(text.size()), text.data());
+  std::fprintf(stderr, "verbena soft device: %.*s\n",
+               static_cast<int>(text.size()), text.data());
 }
 
 void RateLimitedLog::Write(std::string_view text) {
@@ -32,10 +33,10 @@ void RateLimitedLog::Write(std::string_view text) {
   ++lines_in_window_;
   const int64_t suppressed = std::exchange(suppressed_, 0);
   if (suppressed == 0) {
-    Log(source_, text);
+    Log(text);
   } else {
-    Log(source_, absl::StrCat(std::string(text), " (and ", suppressed,
-                              " lines like it were left out)"));
+    Log(absl::StrCat(std::string(text), " (and ", suppressed,
+                     " lines like it were left out)"));
   }
 }
 

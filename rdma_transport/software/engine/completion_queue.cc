@@ -61,6 +61,7 @@ int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
   sink_next_ = completions;
   sink_end_ = completions + capacity;
   polling_ = true;
+  copy_budget_ = kCopyQuantumBytes;
   if (queued_ != 0) [[unlikely]]
     DrainQueue();
   if (sink_next_ != sink_end_) PollTargets();
@@ -93,16 +94,19 @@ void CompletionQueue::PollTargets() {
     PollEveryTarget();
     return;
   }
-  // Start behind the one that filled the last array: nobody starves.
+  // Start behind the one that used the last turn up: nobody starves.
+  const uint32_t start = hot_start_;
   for (uint32_t i = 0; i < hot_count_; ++i) {
-    uint32_t at = hot_start_ + i;
+    uint32_t at = start + i;
     if (at >= hot_count_) at -= hot_count_;
     if (!hot_[at]->Ready()) continue;
+    const uint64_t budget = copy_budget_;
     hot_[at]->Progress();
-    if (sink_next_ == sink_end_) {
-      hot_start_ = at + 1 == hot_count_ ? 0 : at + 1;
-      return;
+    const bool full = sink_next_ == sink_end_;
+    if (full || (copy_budget_ == 0 && budget != 0)) {
+      hot_start_ = at + 1 >= hot_count_ ? 0 : at + 1;
     }
+    if (full) return;
   }
   if (targets_.size() > kHotTargets) PollColdTargets();
 }

@@ -30,6 +30,10 @@
 
 namespace rdma::soft {
 
+// How much is copied in one turn for READs, WRITEs and long SENDs, so that
+// short messages of the same thread do not wait for long: some 15 us.
+inline constexpr uint64_t kCopyQuantumBytes = 256 << 10;
+
 class CompletionQueue final : public ibv_cq {
  public:
   // `line` is the queue's own, zeroed, number `line_index`.
@@ -78,6 +82,10 @@ class CompletionQueue final : public ibv_cq {
   bool HasRoom() const {
     return polling_ ? sink_next_ != sink_end_ : queued_ < capacity_;
   }
+
+  // Within Poll: what its targets may still copy in this turn.
+  bool polling() const { return polling_; }
+  uint64_t* copy_budget() { return &copy_budget_; }
 
   // A target has work that no peer will ring for (see CompletionChannel::Kick).
   void AddBusy(int change);
@@ -129,6 +137,7 @@ class CompletionQueue final : public ibv_cq {
   // So many targets must still be looked at in turn: see RequestNotify.
   size_t to_look_at_ = 0;
   std::atomic<bool> attention_{false};
+  uint64_t copy_budget_ = 0;
   uint32_t queued_ = 0;
   uint32_t hot_count_ = 0;
   uint32_t hot_start_ = 0;

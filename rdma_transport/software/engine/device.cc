@@ -121,8 +121,8 @@ void* EngineDevice::AllocateMemory(size_t bytes, MemoryUse use) {
   const absl::StatusOr<std::byte*> memory =
       memory_.arenas().Allocate(bytes, use);
   if (memory.ok()) return *memory;
-  Log(name_, absl::StrCat("no memory region of ", bytes,
-                          " bytes: ", std::string(memory.status().message())));
+  Log(absl::StrCat("no memory region of ", bytes,
+                   " bytes: ", std::string(memory.status().message())));
   errno = ENOMEM;
   return nullptr;
 }

@@ -26,8 +26,7 @@ int CheckAccess(int access, MemoryUse use) {
     return EINVAL;
   }
   if ((access & kRemoteWriting) != 0 && use == MemoryUse::kLocal) {
-    Log("soft0",
-        "ibv_reg_mr: peers cannot write memory that was allocated as kLocal: "
+    Log("ibv_reg_mr: peers cannot write memory that was allocated as kLocal: "
         "use MemoryUse::kRemoteWritable");
     return EACCES;
   }
@@ -60,8 +59,7 @@ MemoryRegion* MemoryRegistry::RegMr(ProtectionDomain* pd, void* addr,
                                     size_t length, int access) {
   std::shared_ptr<Arena> arena = arenas_.Find(addr, length);
   if (arena == nullptr) {
-    Log("soft0",
-        "ibv_reg_mr: this device registers memory of Device::AllocateMemory "
+    Log("ibv_reg_mr: this device registers memory of Device::AllocateMemory "
         "only, and all of a region must lie in one allocation");
     errno = EOPNOTSUPP;
     return nullptr;
@@ -112,7 +110,7 @@ int MemoryRegistry::DeregMr(MemoryRegion* region) {
   keys_.Revoke(region->rkey);
   if ((region->access & kRemoteWriting) != 0 &&
       !links_->WaitUntilNotWritten(region->rkey, clock_, kRevokeLimitNs)) {
-    Log("soft0", "ibv_dereg_mr: a peer is still writing to this region");
+    Log("ibv_dereg_mr: a peer is still writing to this region");
     return EBUSY;
   }
   keys_.Free(region->rkey);
@@ -149,7 +147,7 @@ int MemoryRegistry::DeallocMw(MemoryWindow* window) {
     if (window->region != nullptr) Unbind(window);
   }
   if (!WaitForWriters(*window)) {
-    Log("soft0", "ibv_dealloc_mw: a peer is still writing to this window");
+    Log("ibv_dealloc_mw: a peer is still writing to this window");
     return EBUSY;
   }
   {

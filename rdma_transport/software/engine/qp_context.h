@@ -19,10 +19,6 @@ namespace rdma::soft {
 // Largest message, as the specification has it.
 inline constexpr uint64_t kMaxMessageBytes = uint64_t{1} << 31;
 
-// How much is copied in one turn, so that other connections of the same thread
-// get theirs: some 15 us.
-inline constexpr uint64_t kCopyQuantumBytes = 256 << 10;
-
 struct QpContext {
   MemoryRegistry* memory = nullptr;
   Clock* clock = nullptr;

@@ -169,8 +169,6 @@ int QueuePair::Connect(std::shared_ptr<Link> link,
     watched_ = true;
   }
   link_ = std::move(link);
-  // Packets may be waiting already, and nobody rang for them.
-  needs_service_ = true;
   context_.link = live_link_ = link_.get();
   link_->SetAccess(attributes_.qp_access_flags);
   link_->SetObserver(this);
@@ -297,15 +295,17 @@ int QueuePair::PostReceive(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
 
 void QueuePair::Progress() {
   if (live_link_ == nullptr) [[unlikely]] {
-    if (state == IBV_QPS_RTS && requester_.Progress()) {
+    uint64_t budget_bytes = kCopyQuantumBytes;
+    if (state == IBV_QPS_RTS && requester_.Progress(&budget_bytes)) {
       EnterError(Farewell::kTellPeer);
     }
     UpdateService();
     return;
   }
-  uint64_t budget_bytes = kCopyQuantumBytes;
-  if (live_link_->HasIncoming() && !TakePackets(&budget_bytes)) return;
-  if (requester_.NeedsService() && requester_.Progress()) {
+  uint64_t own_budget_bytes = kCopyQuantumBytes;
+  uint64_t* const budget_bytes = Budget(&own_budget_bytes);
+  if (live_link_->HasIncoming() && !TakePackets(budget_bytes)) return;
+  if (requester_.NeedsService() && requester_.Progress(budget_bytes)) {
     EnterError(Farewell::kTellPeer);
     return;
   }
@@ -318,6 +318,14 @@ void QueuePair::Progress() {
   UpdateService();
   if (live_link_->TakeRing()) [[unlikely]]
     OnRing();
+}
+
+// What may be copied in this turn: all QPs that one poll looks at share it.
+uint64_t* QueuePair::Budget(uint64_t* own) {
+  for (CompletionQueue* cq : {context_.recv_cq, context_.send_cq}) {
+    if (cq->polling()) return cq->copy_budget();
+  }
+  return own;
 }
 
 // Whether packets that came before a hang-up can still be delivered: not those
@@ -388,8 +396,7 @@ QueuePair::PacketResult QueuePair::TakePacket(uint64_t* budget_bytes) {
 }
 
 void QueuePair::OnViolation(const char* what) {
-  Log("soft0",
-      absl::StrCat("QP ", qp_num, ": the peer's QP ", attributes_.dest_qp_num,
+  Log(absl::StrCat("QP ", qp_num, ": the peer's QP ", attributes_.dest_qp_num,
                    " broke the protocol: ", what));
   environment_.async_events->Raise(IBV_EVENT_QP_FATAL,
                                    static_cast<ibv_qp*>(this));

@@ -61,9 +61,8 @@ int SharedReceiveQueue::Post(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
     }
   }
   if (!waiters_.empty()) [[unlikely]] {
-    // Those that still find nothing wait again.
-    std::vector<PollTarget*> waiters;
-    waiters.swap(waiters_);
+    // A copy: those that find one leave the list.
+    const std::vector<PollTarget*> waiters = waiters_;
     for (PollTarget* target : waiters) target->Progress();
   }
   return error;

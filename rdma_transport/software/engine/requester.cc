@@ -412,10 +412,9 @@ void Requester::RunReads(uint64_t* budget_bytes) {
 
 // --- Progress and completion -------------------------------------------------
 
-bool Requester::Progress() {
-  uint64_t budget_bytes = kCopyQuantumBytes;
-  if (sq_.started_ != sq_.tail_) StartWaiting(&budget_bytes);
-  if (running_ && !reads_.empty()) RunReads(&budget_bytes);
+bool Requester::Progress(uint64_t* budget_bytes) {
+  if (sq_.started_ != sq_.tail_) StartWaiting(budget_bytes);
+  if (running_ && !reads_.empty()) RunReads(budget_bytes);
   UpdateBusy();
   if (sent_) WakePeer();
   return CompleteFinished();

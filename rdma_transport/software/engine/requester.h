@@ -7,7 +7,8 @@
 // delay a short message. WRITEs are not overtaken.
 //
 //   if (int error = requester.Post(wr, &bad_wr)) ...
-//   if (requester.Progress()) qp->EnterError();    // a work request failed
+//   if (requester.Progress(&budget)) qp->EnterError();   // a work request
+//   failed
 //
 // Thread rule: as the QP.
 #ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_REQUESTER_H_
@@ -60,9 +61,9 @@ class Requester {
     return signaled_pending_ != 0 || sq_.started_ != sq_.tail_ ||
            !reads_.empty() || failed_;
   }
-  // Starts, copies and completes what can be, within a budget. True: a work
+  // Starts, copies and completes what can be, within the budget. True: a work
   // request failed and was completed, all older ones too; the QP goes to ERR.
-  bool Progress();
+  bool Progress(uint64_t* budget_bytes);
 
   // RTS, or not. REQUIRES for running: connected, or SetUnreachable.
   void SetRunning(bool running) { running_ = running; }

@@ -27,6 +27,9 @@ constexpr int kAcceptsPerTurn = 64;
 constexpr size_t kMaxHalfOpen = 256;
 constexpr int64_t kHandshakeLimitNs = 5'000'000'000;
 
+// Longer ones, infinite ones among them, count as this.
+constexpr absl::Duration kMaxConnectTimeout = absl::Hours(24 * 365);
+
 // A listener whose backlog is full is tried again after this.
 constexpr int64_t kBusyRetryNs = 1'000'000;
 
@@ -34,8 +37,8 @@ std::string Message(const absl::Status& status) {
   return std::string(status.message());
 }
 
-// The peer's own values: its initiator depth bounds our responder resources, and
-// the other way round.
+// The peer's own values: its initiator depth bounds our responder resources,
+// and the other way round.
 void OfferReads(const HandshakeSetup& peer, CmEvent* event) {
   event->responder_resources = peer.responder_resources;
   event->initiator_depth = peer.initiator_depth;
@@ -120,7 +123,7 @@ ShmConnectionManager::ShmConnectionManager(EngineDevice* device,
       counter_(std::move(counter)),
       timer_(std::move(timer)),
       spare_(open("/dev/null", O_RDONLY | O_CLOEXEC)),
-      log_(device->clock(), device->name()) {}
+      log_(device->clock()) {}
 
 ShmConnectionManager::~ShmConnectionManager() {
   while (!ids_.empty()) Destroy(ids_.begin()->first);
@@ -132,21 +135,24 @@ void ShmConnectionManager::Destroy(CmId* cm_id) {
   ClearDeadline(id);
   if (id->half_open) half_open_.erase(*id->half_open);
   if (id->link != nullptr) id->link->HangUp();
-  std::erase_if(events_, [id](const CmEvent& event) {
-    return event.id == id || event.listener == id;
-  });
-  // Clients that nobody told the user of go with their listener, and so do
-  // requests whose event was dropped just now.
-  if (id->state == Id::State::kListening) {
-    std::vector<Id*> orphans;
-    for (const auto& [other, owner] : ids_) {
-      if (other->listener != id) continue;
-      other->listener = nullptr;
-      if (other->state == Id::State::kHalfOpen) orphans.push_back(other);
-    }
-    for (Id* orphan : orphans) Destroy(orphan);
-  }
+  if (id->state == Id::State::kListening) DestroyUntold(id);
+  std::erase_if(events_, [id](const CmEvent& event) { return event.id == id; });
   ids_.erase(id);
+}
+
+// Clients of a listener that nobody told the user of go with it.
+void ShmConnectionManager::DestroyUntold(Id* listener) {
+  std::vector<Id*> untold;
+  for (const CmEvent& event : events_) {
+    if (event.listener == listener)
+      untold.push_back(static_cast<Id*>(event.id));
+  }
+  for (const auto& [id, owner] : ids_) {
+    if (id->listener != listener) continue;
+    id->listener = nullptr;
+    if (id->state == Id::State::kHalfOpen) untold.push_back(id);
+  }
+  for (Id* id : untold) Destroy(id);
 }
 
 // --- Events ------------------------------------------------------------------

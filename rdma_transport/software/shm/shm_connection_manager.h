@@ -83,6 +83,7 @@ class ShmConnectionManager final : public ConnectionManager {
   // ------------------------------------------------------
   void AddHalfOpen(Id* listener, UniqueFd socket);
   void EvictHalfOpen();
+  void DestroyUntold(Id* listener);
   // A hello that is refused by the device; empty: it is fine.
   std::string ReasonToRefuse(const Id& id) const;
   void RejectAndForget(Id* id, const std::string& reason);

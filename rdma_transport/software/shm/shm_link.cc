@@ -280,7 +280,7 @@ std::shared_ptr<const PeerMapping> ShmLink::FindArena(uint32_t arena) {
 
 void ShmLink::OnAnnouncement(uint32_t arena, int fd) {
   if (arenas_.size() >= kMaxPeerArenas) {
-    Log("soft0", "a peer announced more memory than a connection may have");
+    EndForCause("announced more arenas than a connection may have");
     return;
   }
   // Writable where the peer lets us: it sealed what is only to be read.
@@ -288,11 +288,18 @@ void ShmLink::OnAnnouncement(uint32_t arena, int fd) {
       cache_->Map(fd, {.writable = true});
   if (!mapping.ok()) mapping = cache_->Map(fd, {.writable = false});
   if (!mapping.ok()) {
-    Log("soft0", absl::StrCat("a peer's memory cannot be mapped: ",
-                              std::string(mapping.status().message())));
+    EndForCause(absl::StrCat("announced memory that cannot be mapped: ",
+                             std::string(mapping.status().message())));
     return;
   }
   arenas_[arena] = *std::move(mapping);
+}
+
+void ShmLink::EndForCause(const std::string& what) {
+  Log(absl::StrCat("a peer (QP ", peer_.qp_num, ") ", what,
+                   ": its connection ends"));
+  HangUp();
+  MarkHungUp();
 }
 
 void ShmLink::PublishWriting(uint32_t key) {
@@ -401,7 +408,10 @@ void ShmLink::Service() {
         break;
     }
     ControlRecord record;
-    if (message.bytes != sizeof(record) || message.truncated) continue;
+    if (message.bytes != sizeof(record) || message.truncated) {
+      EndForCause("sent what is no message");
+      return;
+    }
     std::memcpy(&record, message.data.data(), sizeof(record));
     if (record.type == kRing) {
       rang_ = true;
@@ -410,7 +420,10 @@ void ShmLink::Service() {
     } else if (record.type == kWithdraw) {
       arenas_.erase(record.arena);
       if (last_arena_ == record.arena) last_mapping_.reset();
+    } else {
+      EndForCause("sent an unknown message");
     }
+    if (hung_up()) return;
   }
 }
 

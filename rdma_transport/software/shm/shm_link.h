@@ -20,6 +20,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -121,6 +122,8 @@ class ShmLink final : public Link {
 
   std::shared_ptr<const PeerMapping> FindArena(uint32_t arena);
   void OnAnnouncement(uint32_t arena, int fd);
+  // Hangs up on a peer that broke the protocol.
+  void EndForCause(const std::string& what);
 
   // REQUIRES: control_mutex_ is held.
   SendResult SendControl(const PendingControl& control);

@@ -265,7 +265,9 @@ TEST_F(ShmLinkTest, WithdrawnArenasAreGone) {
 
 TEST_F(ShmLinkTest, AnnouncementsWaitForRoomAndStayInOrder) {
   // Nobody reads: the socket fills with rings.
-  while (SendMessage(a_.link->fd(), "x", 1, {}) == SendResult::kSent) {
+  const uint32_t ring[] = {1, 0};
+  while (SendMessage(a_.link->fd(), ring, sizeof(ring), {}) ==
+         SendResult::kSent) {
   }
   std::vector<uint32_t> ids;
   for (int i = 0; i < 3; ++i) {
@@ -372,20 +374,38 @@ TEST_F(ShmLinkTest, TellsItsObserver) {
   b_.link->SetObserver(nullptr);
 }
 
-TEST_F(ShmLinkTest, NonsenseOnTheSocketIsIgnored) {
-  const uint32_t messages[][2] = {{0, 0}, {2, 5}, {99, 1}, {3, 12345}};
-  for (const auto& message : messages) {
-    SendMessage(a_.link->fd(), message, sizeof(message), {});
+class ShmLinkNonsenseTest : public ShmLinkTest,
+                            public testing::WithParamInterface<int> {};
+
+// Each ends the connection, and nothing else.
+TEST_P(ShmLinkNonsenseTest, OnTheSocketEndsTheLink) {
+  const uint32_t unknown[] = {99, 1};
+  const uint32_t announcement[] = {2, 5};
+  switch (GetParam()) {
+    case 0:
+      SendMessage(a_.link->fd(), unknown, sizeof(unknown), {});
+      break;
+    case 1:
+      SendMessage(a_.link->fd(), "short", 5, {});
+      break;
+    case 2:  // without memory
+      SendMessage(a_.link->fd(), announcement, sizeof(announcement), {});
+      break;
+    case 3:  // with what is no memory
+      SendMessage(a_.link->fd(), announcement, sizeof(announcement),
+                  {STDERR_FILENO});
+      break;
+    case 4:
+      SendMessage(a_.link->fd(), announcement, sizeof(announcement),
+                  {STDERR_FILENO, STDERR_FILENO});
+      break;
   }
-  SendMessage(a_.link->fd(), "short", 5, {});
-  SendMessage(a_.link->fd(), messages[1], 8, {STDERR_FILENO});  // no memory
   b_.link->Service();
-  EXPECT_FALSE(b_.link->hung_up());
-  EXPECT_FALSE(b_.link->TakeRing());
-  Send(a_, "still works");
-  Packet packet;
-  EXPECT_EQ(Receive(b_, &packet), "still works");
+  EXPECT_TRUE(b_.link->hung_up());
+  EXPECT_TRUE(a_.link->IsPeerGone());
 }
+
+INSTANTIATE_TEST_SUITE_P(Kinds, ShmLinkNonsenseTest, testing::Range(0, 5));
 
 }  // namespace
 }  // namespace rdma::soft
