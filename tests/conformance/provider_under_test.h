@@ -69,6 +69,9 @@ struct Deviations {
   // Whether a bind is refused whose key has another index than the window's.
   bool checks_window_key_index = true;
 
+  // Whether a window is bound to regions of its own PD only.
+  bool checks_window_domain = true;
+
   // Whether a message longer than the specification allows (2 GiB) is refused
   // rather than cut down to what is left of its length in 32 bits.
   bool checks_message_length = true;
