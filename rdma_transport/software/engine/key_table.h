@@ -106,6 +106,26 @@ class KeyView {
     return true;
   }
 
+  // Find and KeyRange::Allows in one, for any QP of the PD and no window: what
+  // a local key is asked for.
+  bool AllowsLocal(uint32_t key, uint32_t pd, uint32_t needed, uint64_t at,
+                   uint64_t bytes) const {
+    const uint32_t index = key >> 8;
+    if (index >= count_) return false;
+    const KeyEntry& entry = entries_[index];
+    if (static_cast<uint32_t>(entry.state.load(std::memory_order_acquire)) !=
+            key ||
+        key == 0) {
+      return false;
+    }
+    const uint64_t address = entry.address.load(std::memory_order_relaxed);
+    const uint64_t length = entry.length.load(std::memory_order_relaxed);
+    return entry.pd.load(std::memory_order_relaxed) == pd &&
+           (entry.access.load(std::memory_order_relaxed) &
+            (needed | kWindowKey)) == needed &&
+           at >= address && bytes <= length && at - address <= length - bytes;
+  }
+
   // Whether the key was valid all the time since Find: what was read under it
   // since then is what it granted.
   bool StillValid(const KeyRange& range) const {

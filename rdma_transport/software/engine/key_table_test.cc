@@ -103,6 +103,30 @@ TEST_F(KeyTableTest, AFreedEntryComesBackWithAnotherKey) {
   EXPECT_NE(again, key);
 }
 
+TEST_F(KeyTableTest, LocalKeysAreCheckedAlike) {
+  const uint32_t key = *table_.Allocate();
+  EXPECT_FALSE(view_.AllowsLocal(key, kPd, 0, 1000, 0));
+  table_.Grant(key, Range(1000, 100));
+  EXPECT_TRUE(view_.AllowsLocal(key, kPd, 0, 1000, 100));
+  EXPECT_TRUE(view_.AllowsLocal(key, kPd, IBV_ACCESS_REMOTE_READ, 1050, 50));
+  EXPECT_FALSE(view_.AllowsLocal(key, kPd, IBV_ACCESS_LOCAL_WRITE, 1000, 1));
+  EXPECT_FALSE(view_.AllowsLocal(key, kPd + 1, 0, 1000, 1));
+  EXPECT_FALSE(view_.AllowsLocal(key + 1, kPd, 0, 1000, 1));
+  EXPECT_FALSE(view_.AllowsLocal(0, kPd, 0, 1000, 1));
+  EXPECT_FALSE(view_.AllowsLocal(~0u, kPd, 0, 1000, 1));
+  EXPECT_FALSE(view_.AllowsLocal(key, kPd, 0, 999, 2));
+  EXPECT_FALSE(view_.AllowsLocal(key, kPd, 0, 1001, 100));
+  EXPECT_FALSE(view_.AllowsLocal(key, kPd, 0, 1050, UINT64_MAX));
+}
+
+TEST_F(KeyTableTest, AWindowIsNoLocalKey) {
+  const uint32_t key = *table_.Allocate();
+  KeyRange range = Range(1000, 100);
+  range.access |= kWindowKey;
+  table_.Grant(key, range);
+  EXPECT_FALSE(view_.AllowsLocal(key, kPd, 0, 1000, 100));
+}
+
 TEST(KeyRangeTest, ContainsOnlyWhatLiesInside) {
   KeyRange range;
   range.address = 1000;

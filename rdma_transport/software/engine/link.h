@@ -143,8 +143,8 @@ class Link {
   // ------------------------------------------------------
 
   virtual KeyView peer_keys() const = 0;
-  virtual uint32_t peer_qp_num() const = 0;
-  virtual uint32_t peer_pd() const = 0;
+  uint32_t peer_qp_num() const { return peer_qp_num_; }
+  uint32_t peer_pd() const { return peer_pd_; }
   // ibv_access_flags that the peer's QP admits.
   virtual uint32_t peer_access() const = 0;
   // Where [offset, offset + bytes) of the peer's arena is mapped here.
@@ -212,6 +212,8 @@ class Link {
   uint64_t rx_mask_ = 0;
   uint64_t rx_expect_ = 0;
   bool rang_ = false;
+  uint32_t peer_qp_num_ = 0;
+  uint32_t peer_pd_ = 0;
 
  private:
   std::atomic<bool> hung_up_{false};

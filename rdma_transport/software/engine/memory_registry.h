@@ -97,8 +97,8 @@ class MemoryRegistry {
   // Whether a QP of `pd` may use the SGE with this access (0 for reading).
   bool CheckLocal(const ProtectionDomain* pd, const ibv_sge& sge,
                   uint32_t access) const {
-    KeyRange range;
-    return FindLocal(pd, sge, access, &range);
+    return keys_.view().AllowsLocal(sge.lkey, pd->id, access, sge.addr,
+                                    sge.length);
   }
   // The same, and says where in which arena the SGE lies.
   bool FindLocal(const ProtectionDomain* pd, const ibv_sge& sge,

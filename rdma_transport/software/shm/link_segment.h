@@ -29,6 +29,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "rdma_transport/software/engine/link.h"
 
@@ -90,6 +91,29 @@ inline uint32_t LinesFor(uint32_t payload_bytes) {
              : (payload_bytes + kLinePayloadBytes - 1) / kLinePayloadBytes;
 }
 static_assert(kMaxPayloadBytes <= UINT16_MAX);
+
+// Copies at most a line's payload: moves that overlap, no call.
+inline void CopyLinePayload(std::byte* to, const std::byte* from,
+                            uint32_t bytes) {
+  const auto copy_ends = [&]<size_t kSize>() {
+    std::memcpy(to, from, kSize);
+    std::memcpy(to + bytes - kSize, from + bytes - kSize, kSize);
+  };
+  if (bytes >= 32) {
+    copy_ends.operator()<32>();
+  } else if (bytes >= 16) {
+    copy_ends.operator()<16>();
+  } else if (bytes >= 8) {
+    copy_ends.operator()<8>();
+  } else if (bytes >= 4) {
+    copy_ends.operator()<4>();
+  } else if (bytes >= 2) {
+    copy_ends.operator()<2>();
+  } else if (bytes == 1) {
+    *to = *from;
+  }
+}
+static_assert(kLinePayloadBytes <= 64);
 
 inline constexpr uint64_t kLapMask = 0xff;
 

@@ -80,6 +80,8 @@ ShmLink::ShmLink(UniqueFd socket, Local local, Peer peer, bool asymmetric,
       peer_keys_(PeerKeys(peer_.device->base())),
       own_arenas_(arenas),
       cache_(cache) {
+  peer_qp_num_ = peer_.qp_num;
+  peer_pd_ = peer_.pd;
   const std::byte* const device = peer_.device->base();
   recv_bell_.armed = &PeerCqLine(device, peer_.recv_cq_line)->armed;
   send_bell_.armed = &PeerCqLine(device, peer_.send_cq_line)->armed;
@@ -102,10 +104,15 @@ uint64_t ShmLink::Send(const Packet& packet, const ConstBytes* parts,
       [[unlikely]] {
     if (!HasRoomFor(lines, reserve)) return 0;
   }
-  const uint64_t lap = LapOf(tx_position_);
-  WritePayload(tx_position_, lines, parts, part_count, lap);
-  tx_lines_[tx_position_ & tx_mask_].word.store(EncodeWord(packet, lap),
-                                                std::memory_order_release);
+  // A continuation line's word is of its own lap, which may be the next one.
+  for (uint32_t i = 1; i < lines; ++i) {
+    const uint64_t position = tx_position_ + i;
+    tx_lines_[position & tx_mask_].word.store(LapOf(position) & kLapMask,
+                                              std::memory_order_relaxed);
+  }
+  WritePayload(tx_position_, parts, part_count);
+  tx_lines_[tx_position_ & tx_mask_].word.store(
+      EncodeWord(packet, LapOf(tx_position_)), std::memory_order_release);
   tx_position_ += lines;
   return tx_position_;
 }
@@ -115,18 +122,18 @@ bool ShmLink::HasRoomFor(uint32_t lines, uint32_t reserve) {
   return tx_position_ + lines + reserve <= tx_consumed_ + tx_mask_ + 1;
 }
 
-void ShmLink::WritePayload(uint64_t position, uint32_t lines,
-                           const ConstBytes* parts, int part_count,
-                           uint64_t lap) {
-  if (part_count == 1 && lines == 1) [[likely]] {
-    std::memcpy(tx_lines_[position & tx_mask_].payload, parts->data,
-                parts->bytes);
+void ShmLink::WritePayload(uint64_t position, const ConstBytes* parts,
+                           int part_count) {
+  if (part_count == 1) [[likely]] {
+    const std::byte* data = parts->data;
+    uint32_t left = parts->bytes;
+    for (; left > kLinePayloadBytes; left -= kLinePayloadBytes) {
+      std::memcpy(tx_lines_[position++ & tx_mask_].payload, data,
+                  kLinePayloadBytes);
+      data += kLinePayloadBytes;
+    }
+    CopyLinePayload(tx_lines_[position & tx_mask_].payload, data, left);
     return;
-  }
-  // A continuation line's word is of its own lap, which may be the next one.
-  for (uint32_t i = 1; i < lines; ++i) {
-    tx_lines_[(position + i) & tx_mask_].word.store(
-        LapOf(position + i) & kLapMask, std::memory_order_relaxed);
   }
   uint32_t filled = 0;  // of the current line
   for (int i = 0; i < part_count; ++i) {
@@ -138,7 +145,8 @@ void ShmLink::WritePayload(uint64_t position, uint32_t lines,
         ++position;
       }
       const uint32_t piece = std::min(left, kLinePayloadBytes - filled);
-      std::memcpy(tx_lines_[position & tx_mask_].payload + filled, data, piece);
+      CopyLinePayload(tx_lines_[position & tx_mask_].payload + filled, data,
+                      piece);
       filled += piece;
       data += piece;
       left -= piece;
@@ -190,17 +198,25 @@ Link::PeekResult ShmLink::Peek(Packet* packet) {
 
 void ShmLink::Read(uint32_t offset, void* out, uint32_t bytes) {
   auto* to = static_cast<std::byte*>(out);
-  uint64_t position = rx_position_ + offset / kLinePayloadBytes;
-  uint32_t in_line = offset % kLinePayloadBytes;
-  while (bytes != 0) {
+  uint64_t position = rx_position_;
+  uint32_t in_line = offset;
+  if (offset >= kLinePayloadBytes) {
+    position += offset / kLinePayloadBytes;
+    in_line = offset % kLinePayloadBytes;
+  }
+  if (in_line != 0) [[unlikely]] {
     const uint32_t piece = std::min(bytes, kLinePayloadBytes - in_line);
-    std::memcpy(to, rx_lines_[position & rx_ring_mask_].payload + in_line,
-                piece);
+    CopyLinePayload(to, rx_lines_[position++ & rx_ring_mask_].payload + in_line,
+                    piece);
     to += piece;
     bytes -= piece;
-    in_line = 0;
-    ++position;
   }
+  for (; bytes > kLinePayloadBytes; bytes -= kLinePayloadBytes) {
+    std::memcpy(to, rx_lines_[position++ & rx_ring_mask_].payload,
+                kLinePayloadBytes);
+    to += kLinePayloadBytes;
+  }
+  CopyLinePayload(to, rx_lines_[position & rx_ring_mask_].payload, bytes);
 }
 
 void ShmLink::Consume() {

@@ -76,8 +76,6 @@ class ShmLink final : public Link {
   bool PeerClosed() const override;
 
   KeyView peer_keys() const override { return peer_keys_; }
-  uint32_t peer_qp_num() const override { return peer_.qp_num; }
-  uint32_t peer_pd() const override { return peer_.pd; }
   uint32_t peer_access() const override;
   Access Resolve(uint32_t arena, uint64_t offset, uint64_t bytes, bool writable,
                  std::byte** address) override;
@@ -114,8 +112,7 @@ class ShmLink final : public Link {
     return (position >> tx_shift_) + 1;
   }
   bool HasRoomFor(uint32_t lines, uint32_t reserve);
-  void WritePayload(uint64_t position, uint32_t lines, const ConstBytes* parts,
-                    int part_count, uint64_t lap);
+  void WritePayload(uint64_t position, const ConstBytes* parts, int part_count);
   void ExpectNext();
   void FenceBeforeBell() const;
   void Ring(Bell* bell, uint32_t armed);
