@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "examples/kv/kv_service.h"
@@ -139,7 +140,12 @@ ExitCode Serve() {
        // Never those of a run before this one.
        .version_base = static_cast<uint64_t>(absl::ToUnixMicros(absl::Now()))});
   std::unique_ptr<rpc::Server> server;
-  KeyValueService service(&storage, [&server] { return FactsOf(*server); });
+  // Calls may come before the builder has given us the server.
+  absl::Notification has_server;
+  KeyValueService service(&storage, [&server, &has_server] {
+    has_server.WaitForNotification();
+    return FactsOf(*server);
+  });
 
   int port = 0;
   rpc::ServerBuilder builder;
@@ -159,6 +165,7 @@ ExitCode Serve() {
     return kExitCannotServe;
   }
   server = *std::move(built);
+  has_server.Notify();
 
   absl::PrintF("listening on %s (device %s)\n", AddressWithPort(port),
                server->device());
