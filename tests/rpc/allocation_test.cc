@@ -88,7 +88,7 @@ class AllocationTest : public ::testing::TestWithParam<bool> {
 };
 
 TEST_P(AllocationTest, OurCounterCounts) {
-  EXPECT_EQ(Count([] { delete new int; }), kCalls);
+  EXPECT_EQ(Count([] { ::operator delete(::operator new(8)); }), kCalls);
 }
 
 TEST_P(AllocationTest, BlockingCall) {
