@@ -77,11 +77,16 @@ TEST(SourceFileTest, NoticesThatTheFileBecameLonger) {
 }
 
 TEST(SourceFileTest, NoticesBytesOfAFileThatClaimsToBeEmpty) {
+  // The kernel makes this file when it is opened. Where its time is that of this
+  // very tick, Open already looks again and sees the bytes.
   absl::StatusOr<SourceFile> file =
       SourceFile::Open("/proc/self/status", false);
-  ASSERT_TRUE(file.ok()) << file.status();
-  EXPECT_EQ(file->size(), 0u);
-  EXPECT_EQ(file->CheckUnchanged().code(), absl::StatusCode::kAborted);
+  absl::Status status = file.status();
+  if (file.ok()) {
+    EXPECT_EQ(file->size(), 0u);
+    status = file->CheckUnchanged();
+  }
+  EXPECT_EQ(status.code(), absl::StatusCode::kAborted) << status;
 }
 
 TEST(SourceFileTest, KeepsReadingAFileThatWasDeleted) {
