@@ -34,6 +34,8 @@
 #include "rdma_transport/software/software_provider.h"
 
 DEFINE_double(seconds, 1, "How long each measurement runs.");
+DEFINE_int32(idle_connections, 0,
+             "Connections beside the measured one, on the same CQs.");
 
 namespace benchmarks {
 namespace {
@@ -79,6 +81,10 @@ class Endpoint {
     init.cap.max_inline_data = device_->max_inline_data();
     qp_ = device_->CreateQp(pd_, &init);
     if (mr_ == nullptr || srq_ == nullptr || qp_ == nullptr) Die("set-up");
+    for (int i = 0; i < FLAGS_idle_connections; ++i) {
+      idle_.push_back(device_->CreateQp(pd_, &init));
+      if (idle_.back() == nullptr) Die("CreateQp");
+    }
     auto manager = device_->CreateConnectionManager();
     if (!manager.ok()) Die("CreateConnectionManager");
     manager_ = *std::move(manager);
@@ -87,6 +93,7 @@ class Endpoint {
 
   ~Endpoint() {
     device_->DestroyQp(qp_);
+    for (ibv_qp* qp : idle_) device_->DestroyQp(qp);
     manager_.reset();
     device_->DestroySrq(srq_);
     device_->DestroyCq(cq_);
@@ -104,18 +111,14 @@ class Endpoint {
 
   void Serve() {
     may_end_ = true;
-    const rdma::CmEvent request = Await(rdma::CmEvent::Type::kConnectRequest);
-    if (!manager_->Accept(request.id, qp_, Parameters()).ok()) Die("Accept");
-    Await(rdma::CmEvent::Type::kEstablished);
+    AcceptOne(qp_);
+    for (ibv_qp* qp : idle_) AcceptOne(qp);
   }
 
   void Connect(uint16_t port) {
-    const auto id =
-        manager_->Connect(*rdma::SocketAddress::FromNumeric("127.0.0.1", port),
-                          qp_, Parameters(), absl::Seconds(10), nullptr);
-    if (!id.ok()) Die("Connect");
-    const rdma::CmEvent event = Await(rdma::CmEvent::Type::kEstablished);
+    const rdma::CmEvent event = ConnectOne(port, qp_);
     std::memcpy(&peer_, event.private_data.data(), sizeof(peer_));
+    for (ibv_qp* qp : idle_) ConnectOne(port, qp);
   }
 
   // Sends bytes that are new in every cache line; inline where they fit.
@@ -196,6 +199,20 @@ class Endpoint {
     uint32_t rkey;
   };
 
+  void AcceptOne(ibv_qp* qp) {
+    const rdma::CmEvent request = Await(rdma::CmEvent::Type::kConnectRequest);
+    if (!manager_->Accept(request.id, qp, Parameters()).ok()) Die("Accept");
+    Await(rdma::CmEvent::Type::kEstablished);
+  }
+
+  rdma::CmEvent ConnectOne(uint16_t port, ibv_qp* qp) {
+    const auto id =
+        manager_->Connect(*rdma::SocketAddress::FromNumeric("127.0.0.1", port),
+                          qp, Parameters(), absl::Seconds(10), nullptr);
+    if (!id.ok()) Die("Connect");
+    return Await(rdma::CmEvent::Type::kEstablished);
+  }
+
   void Repost(uint64_t slot) {
     ibv_sge sge = {reinterpret_cast<uint64_t>(memory_) + slot * kSlotBytes,
                    kSlotBytes, mr_->lkey};
@@ -230,6 +247,7 @@ class Endpoint {
   ibv_mr* mr_ = nullptr;
   ibv_srq* srq_ = nullptr;
   ibv_qp* qp_ = nullptr;
+  std::vector<ibv_qp*> idle_;
   std::unique_ptr<rdma::ConnectionManager> manager_;
   Memory peer_ = {};
   uint32_t sent_ = 0;
@@ -361,6 +379,7 @@ int Main() {
   {
     Endpoint endpoint;
     endpoint.Connect(port);
+    std::printf("%d idle connections\n", FLAGS_idle_connections);
     for (uint32_t bytes : {0u, 32u, 56u, 64u, 128u, 256u, 512u, 1024u, 8192u}) {
       MeasureLatency(endpoint, bytes);
     }

@@ -3,6 +3,7 @@
 #include <dirent.h>
 
 #include <cerrno>
+#include <fstream>
 #include <optional>
 #include <utility>
 
@@ -18,6 +19,17 @@ int CountDescriptors() {
   int count = -3;  // ".", "..", and the directory itself
   while (readdir(directory) != nullptr) ++count;
   closedir(directory);
+  return count;
+}
+
+// Pieces of anonymous shared memory that this process maps: a peer's arenas, on
+// a device that shares memory.
+int CountSharedMappings() {
+  std::ifstream maps("/proc/self/maps");
+  int count = 0;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find("/memfd:") != std::string::npos) ++count;
+  }
   return count;
 }
 
@@ -108,6 +120,8 @@ void ConformanceTest::TearDown() {
   // every other one must leave as many as that.
   static const int settled = CountDescriptors();
   EXPECT_EQ(CountDescriptors(), settled) << "descriptors leaked";
+  static const int settled_mappings = CountSharedMappings();
+  EXPECT_EQ(CountSharedMappings(), settled_mappings) << "mappings leaked";
 }
 
 SocketAddress ConformanceTest::ServerAddress(uint16_t port) {

@@ -13,7 +13,7 @@
 // makes no other difference between them. Both live in this process unless the
 // test says otherwise, and one thread drives them (see pump.h).
 //
-// Every test also checks that it leaves no descriptor open.
+// Every test also checks that it leaves no descriptor and no shared mapping.
 #ifndef VERBENA_TESTS_CONFORMANCE_FIXTURE_H_
 #define VERBENA_TESTS_CONFORMANCE_FIXTURE_H_
 

@@ -178,7 +178,8 @@ TEST_P(TwoThreadsTest, OneSidedWorkBesideMessages) {
 class SharedQueuesTest : public ConnectedTest {
  protected:
   static constexpr uint32_t kThreads = 3;
-  static constexpr uint32_t kMessages = 3000;  // of each thread
+  // Of each thread.
+  const uint32_t messages_ = TheProviderUnderTest().many_rounds / 6;
 
   LinkOptions Options() override {
     return {.client = {.max_send_wr = 256}, .server = {.max_recv_wr = 256}};
@@ -209,7 +210,7 @@ TEST_P(SharedQueuesTest, ManyThreadsPostToOneQp) {
   }
   for (uint32_t thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&, thread] {
-      for (uint32_t i = 0; i < kMessages && !failed; ++i) {
+      for (uint32_t i = 0; i < messages_ && !failed; ++i) {
         WorkRequest request = SendWr(i).Imm(htonl(thread << 24 | i)).Inline();
         int error;
         while ((error = Post(client_qp_, request)) == ENOMEM &&
@@ -221,7 +222,7 @@ TEST_P(SharedQueuesTest, ManyThreadsPostToOneQp) {
     });
   }
   threads.emplace_back([&] {
-    while (completed < kThreads * kMessages && !failed) {
+    while (completed < kThreads * messages_ && !failed) {
       ibv_wc wc[8];
       const int count = ibv_poll_cq(client().send_cq(), 8, wc);
       if (count < 0 || limit.passed()) failed = true;
@@ -233,7 +234,7 @@ TEST_P(SharedQueuesTest, ManyThreadsPostToOneQp) {
     }
   });
   std::map<uint32_t, uint32_t> next;
-  for (uint32_t received = 0; received < kThreads * kMessages && !failed;) {
+  for (uint32_t received = 0; received < kThreads * messages_ && !failed;) {
     ibv_wc wc;
     if (ibv_poll_cq(server().recv_cq(), 1, &wc) == 0) {
       if (limit.passed()) failed = true;
@@ -249,9 +250,9 @@ TEST_P(SharedQueuesTest, ManyThreadsPostToOneQp) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_FALSE(failed);
-  EXPECT_EQ(completed, kThreads * kMessages);
+  EXPECT_EQ(completed, kThreads * messages_);
   for (uint32_t thread = 0; thread < kThreads; ++thread) {
-    EXPECT_EQ(next[thread], kMessages);
+    EXPECT_EQ(next[thread], messages_);
   }
 }
 

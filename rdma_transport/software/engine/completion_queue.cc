@@ -9,11 +9,6 @@
 namespace rdma::soft {
 namespace {
 
-// Idle targets looked at in one turn: at least, and, while they turn out not to
-// be idle, at most.
-constexpr size_t kMinColdStep = 2;
-constexpr size_t kMaxColdStep = 64;
-
 // A turn without anything costs some 10 ns, a look at a descriptor 200-300 ns.
 constexpr uint32_t kIdleTurnsPerHousekeeping = 4096;
 
@@ -26,7 +21,6 @@ CompletionQueue::CompletionQueue(ibv_context* context, int capacity,
     : ibv_cq{},
       capacity_(static_cast<uint32_t>(capacity)),
       queue_(new Entry[capacity_]),
-      cold_step_(kMinColdStep),
       line_(line),
       line_index_(line_index),
       async_events_(async_events) {
@@ -88,105 +82,29 @@ void CompletionQueue::PollTargets() {
   if (attention_.load(std::memory_order_relaxed)) [[unlikely]] {
     attention_.store(false, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_acquire);
-    for (PollTarget* target : targets_) target->Progress();
+    for (PollTarget* target : schedule_.all()) target->Progress();
   }
-  if (to_look_at_ != 0) [[unlikely]] {
-    PollEveryTarget();
-    return;
-  }
-  // Start behind the one that used the last turn up: nobody starves.
-  const uint32_t start = hot_start_;
-  for (uint32_t i = 0; i < hot_count_; ++i) {
-    uint32_t at = start + i;
-    if (at >= hot_count_) at -= hot_count_;
-    if (!hot_[at]->Ready()) continue;
-    const uint64_t budget = copy_budget_;
-    hot_[at]->Progress();
-    const bool full = sink_next_ == sink_end_;
-    if (full || (copy_budget_ == 0 && budget != 0)) {
-      hot_start_ = at + 1 >= hot_count_ ? 0 : at + 1;
-    }
-    if (full) return;
-  }
-  if (targets_.size() > kHotTargets) PollColdTargets();
-}
-
-void CompletionQueue::PollEveryTarget() {
-  // What the caller's array has no room for is left to its next poll.
-  for (; to_look_at_ != 0 && sink_next_ != sink_end_; --to_look_at_) {
-    cold_next_ = cold_next_ + 1 >= targets_.size() ? 0 : cold_next_ + 1;
-    PollTarget* const target = targets_[cold_next_];
-    if (!target->Ready()) continue;
+  schedule_.Turn([this](PollTarget* target) {
+    const uint64_t budget_bytes = copy_budget_;
     target->Progress();
-    Promote(target);
-  }
-}
-
-void CompletionQueue::PollColdTargets() {
-  bool found = false;
-  const size_t steps = std::min(cold_step_, targets_.size());
-  for (size_t i = 0; i < steps && sink_next_ != sink_end_; ++i) {
-    cold_next_ = cold_next_ + 1 >= targets_.size() ? 0 : cold_next_ + 1;
-    PollTarget* const target = targets_[cold_next_];
-    if (!target->Ready()) continue;
-    found = true;
-    target->Progress();
-    Promote(target);
-  }
-  cold_step_ = found ? std::min(cold_step_ * 2, kMaxColdStep)
-                     : std::max(cold_step_ / 2, kMinColdStep);
-}
-
-void CompletionQueue::Promote(PollTarget* target) {
-  const auto end = hot_.begin() + hot_count_;
-  if (std::find(hot_.begin(), end, target) != end) return;
-  if (hot_count_ < kHotTargets) {
-    hot_[hot_count_++] = target;
-    return;
-  }
-  if (hot_[next_eviction_] == touched_) touched_ = nullptr;
-  hot_[next_eviction_] = target;
-  next_eviction_ = (next_eviction_ + 1) % kHotTargets;
+    if (sink_next_ == sink_end_) return PollSchedule::Verdict::kStop;
+    return copy_budget_ == 0 && budget_bytes != 0
+               ? PollSchedule::Verdict::kUsedUp
+               : PollSchedule::Verdict::kGoOn;
+  });
 }
 
 void CompletionQueue::Housekeep() {
   idle_turns_ = 0;
-  if (targets_.empty()) return;
+  const std::vector<PollTarget*>& targets = schedule_.all();
+  if (targets.empty()) return;
   housekeep_next_ =
-      housekeep_next_ + 1 >= targets_.size() ? 0 : housekeep_next_ + 1;
-  targets_[housekeep_next_]->ServiceLink();
-}
-
-void CompletionQueue::AddTarget(PollTarget* target) {
-  const auto found = std::find(targets_.begin(), targets_.end(), target);
-  if (found != targets_.end()) {
-    ++target_uses_[found - targets_.begin()];
-    return;
-  }
-  targets_.push_back(target);
-  target_uses_.push_back(1);
-  Promote(target);
+      housekeep_next_ + 1 >= targets.size() ? 0 : housekeep_next_ + 1;
+  targets[housekeep_next_]->ServiceLink();
 }
 
 void CompletionQueue::RemoveTarget(PollTarget* target) {
-  const auto found = std::find(targets_.begin(), targets_.end(), target);
-  const auto at = found - targets_.begin();
-  if (--target_uses_[at] != 0) return;
-  targets_.erase(found);
-  if (touched_ == target) touched_ = nullptr;
-  to_look_at_ = std::min(to_look_at_, targets_.size());
-  target_uses_.erase(target_uses_.begin() + at);
-  const auto hot_end = hot_.begin() + hot_count_;
-  const auto hot = std::find(hot_.begin(), hot_end, target);
-  if (hot != hot_end) {
-    *hot = hot_[--hot_count_];
-    hot_start_ = 0;
-  }
-  // Room in the hot set goes to one that has been looked at in turn only.
-  if (targets_.size() <= kHotTargets) {
-    for (PollTarget* other : targets_) Promote(other);
-  }
-  DropCompletions(target);
+  if (schedule_.Remove(target)) DropCompletions(target);
 }
 
 void CompletionQueue::DropCompletions(PollTarget* target) {
@@ -243,7 +161,7 @@ int CompletionQueue::RequestNotify(bool solicited_only) {
   // Peers either see the new number, or the consumer's next poll, which the
   // verbs ask for, sees what they sent: on whichever connection.
   AsymmetricFence::Heavy();
-  to_look_at_ = targets_.size();
+  schedule_.LookEverywhere();
   if (busy()) channel()->Kick();
   return 0;
 }
@@ -268,8 +186,8 @@ void CompletionQueue::AddBusy(int change) {
 }
 
 void CompletionQueue::ProgressAll() {
-  for (size_t i = 0; i < targets_.size(); ++i) {
-    if (targets_[i]->Ready()) targets_[i]->Progress();
+  for (PollTarget* target : schedule_.all()) {
+    if (target->Ready()) target->Progress();
   }
 }
 

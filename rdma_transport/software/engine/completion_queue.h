@@ -17,15 +17,14 @@
 
 #include <infiniband/verbs.h>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "rdma_transport/software/engine/async_events.h"
 #include "rdma_transport/software/engine/completion_channel.h"
 #include "rdma_transport/software/engine/device_segment.h"
+#include "rdma_transport/software/engine/poll_schedule.h"
 #include "rdma_transport/software/engine/poll_target.h"
 
 namespace rdma::soft {
@@ -60,18 +59,14 @@ class CompletionQueue final : public ibv_cq {
 
   // A QP may be added several times (send and receive queue), and is removed as
   // often.
-  void AddTarget(PollTarget* target);
+  void AddTarget(PollTarget* target) { schedule_.Add(target); }
   // Takes the target's completions with it.
   void RemoveTarget(PollTarget* target);
   // Drops the target's queued completions (a QP that goes to RESET).
   void DropCompletions(PollTarget* target);
-  bool has_targets() const { return !targets_.empty(); }
-
-  // The target has new work: it is looked at each turn for a while.
-  void Touch(PollTarget* target) {
-    if (targets_.size() > kHotTargets && target != touched_) Promote(target);
-    touched_ = target;
-  }
+  bool has_targets() const { return !schedule_.all().empty(); }
+  // The target has new work.
+  void Touch(PollTarget* target) { schedule_.Touch(target); }
 
   // Adds a completion. Polling it frees `slots` of the target's send queue.
   // Without room for it the queue is in error: IBV_EVENT_CQ_ERR.
@@ -116,13 +111,8 @@ class CompletionQueue final : public ibv_cq {
     uint32_t slots;
   };
 
-  static constexpr size_t kHotTargets = 16;
-
   void DrainQueue();
   void PollTargets();
-  void PollEveryTarget();
-  void PollColdTargets();
-  void Promote(PollTarget* target);
   void Enqueue(const ibv_wc& completion, PollTarget* target, uint32_t slots);
   void Fire();
   // Once in a while, where nothing happens: a look at one link's descriptor.
@@ -134,26 +124,16 @@ class CompletionQueue final : public ibv_cq {
   bool polling_ = false;
   Armed armed_ = Armed::kNo;
   bool overrun_ = false;
-  // So many targets must still be looked at in turn: see RequestNotify.
-  size_t to_look_at_ = 0;
   std::atomic<bool> attention_{false};
   uint64_t copy_budget_ = 0;
   uint32_t queued_ = 0;
-  uint32_t hot_count_ = 0;
-  uint32_t hot_start_ = 0;
   uint32_t idle_turns_ = 0;
-  std::array<PollTarget*, kHotTargets> hot_ = {};
+  PollSchedule schedule_;
 
   const uint32_t capacity_;
   uint32_t queue_head_ = 0;
   std::unique_ptr<Entry[]> queue_;  // of capacity_ entries
 
-  std::vector<PollTarget*> targets_;  // each once
-  PollTarget* touched_ = nullptr;     // the last one
-  std::vector<int> target_uses_;      // how often it was added
-  size_t cold_next_ = 0;
-  size_t cold_step_ = 0;
-  uint32_t next_eviction_ = 0;
   size_t housekeep_next_ = 0;
 
   CqLine* const line_;

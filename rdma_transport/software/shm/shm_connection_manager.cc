@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -13,79 +12,27 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "rdma_transport/software/engine/asymmetric_fence.h"
-#include "rdma_transport/software/shm/listener_names.h"
+#include "rdma_transport/software/shm/shm_cm_id.h"
 
 namespace rdma::soft {
 namespace {
 
 constexpr int kEventsPerTurn = 64;
-constexpr int kAcceptsPerTurn = 64;
 
-// Sockets that were accepted and sent no handshake: so many, and for so long.
-constexpr size_t kMaxHalfOpen = 256;
-constexpr int64_t kHandshakeLimitNs = 5'000'000'000;
+}  // namespace
 
-// Longer ones, infinite ones among them, count as this.
-constexpr absl::Duration kMaxConnectTimeout = absl::Hours(24 * 365);
-
-// A listener whose backlog is full is tried again after this.
-constexpr int64_t kBusyRetryNs = 1'000'000;
-
-std::string Message(const absl::Status& status) {
-  return std::string(status.message());
-}
-
-// The peer's own values: its initiator depth bounds our responder resources,
-// and the other way round.
-void OfferReads(const HandshakeSetup& peer, CmEvent* event) {
-  event->responder_resources = peer.responder_resources;
-  event->initiator_depth = peer.initiator_depth;
-}
-
-absl::Status Errno(std::string_view call) {
+absl::Status CmErrnoStatus(std::string_view call) {
   return absl::ResourceExhaustedError(
       absl::StrCat(std::string(call), ": ", std::strerror(errno)));
 }
 
-}  // namespace
-
-class ShmConnectionManager::Id final : public CmId {
- public:
-  enum class State {
-    kListening,
-    kConnecting,  // the listener's backlog is full
-    kHelloSent,
-    kHalfOpen,   // accepted; the hello has not come
-    kRequested,  // the user was asked
-    kConnected,
-    kClosed,
-  };
-
-  SocketAddress local_address() const override { return local; }
-  SocketAddress peer_address() const override { return peer; }
-
-  // The socket, also once the link has it.
-  int fd() const { return link != nullptr ? link->fd() : socket.get(); }
-
-  State state = State::kClosed;
-  SocketAddress local;
-  SocketAddress peer;
-  UniqueFd socket;
-  bool watched = false;
-  int64_t connect_deadline_ns = 0;
-  std::optional<std::multimap<int64_t, Id*>::iterator> deadline;
-  std::optional<std::list<Id*>::iterator> half_open;
-
-  Id* listener = nullptr;
-  uint32_t qp_num = 0;
-  ConnectionParameters parameters;          // ours
-  std::optional<ShmLink::Local> segment;    // client: sent with the hello
-  HandshakeSetup hello;                     // server: the client's
-  std::optional<ShmLink::Peer> hello_peer;  // server: the client's, mapped
-  std::shared_ptr<ShmLink> link;
-};
+// The peer's own values: its initiator depth bounds our responder resources,
+// and the other way round.
+void SetOfferedReads(const HandshakeSetup& peer, CmEvent* event) {
+  event->responder_resources = peer.responder_resources;
+  event->initiator_depth = peer.initiator_depth;
+}
 
 // --- Making and destroying ---------------------------------------------------
 
@@ -93,11 +40,11 @@ absl::StatusOr<std::unique_ptr<ShmConnectionManager>>
 ShmConnectionManager::Create(EngineDevice* device, MappingCache* cache,
                              uint64_t seed) {
   UniqueFd epoll(epoll_create1(EPOLL_CLOEXEC));
-  if (!epoll) return Errno("epoll_create1");
+  if (!epoll) return CmErrnoStatus("epoll_create1");
   UniqueFd counter(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!counter) return Errno("eventfd");
+  if (!counter) return CmErrnoStatus("eventfd");
   UniqueFd timer(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
-  if (!timer) return Errno("timerfd_create");
+  if (!timer) return CmErrnoStatus("timerfd_create");
   std::unique_ptr<ShmConnectionManager> manager(
       new ShmConnectionManager(device, cache, seed, std::move(epoll),
                                std::move(counter), std::move(timer)));
@@ -106,7 +53,7 @@ ShmConnectionManager::Create(EngineDevice* device, MappingCache* cache,
     event.events = EPOLLIN;
     event.data.ptr = const_cast<UniqueFd*>(fd);
     if (epoll_ctl(manager->fd(), EPOLL_CTL_ADD, fd->get(), &event) != 0) {
-      return Errno("epoll_ctl");
+      return CmErrnoStatus("epoll_ctl");
     }
   }
   return manager;
@@ -282,399 +229,7 @@ void ShmConnectionManager::OnDeadline(Id* id) {
                       "or too busy to accept connections")));
 }
 
-// --- Listening ---------------------------------------------------------------
-
-absl::StatusOr<CmId*> ShmConnectionManager::Listen(const SocketAddress& address,
-                                                   int backlog, void* context) {
-  absl::StatusOr<BoundSocket> bound =
-      BindListener(address, backlog, [this] { return Random(); });
-  if (!bound.ok()) return bound.status();
-  auto owner = std::make_unique<Id>();
-  Id* const id = owner.get();
-  id->context = context;
-  id->state = Id::State::kListening;
-  id->local = bound->address;
-  id->socket = std::move(bound->socket);
-  if (!Watch(id, EPOLLIN)) return Errno("epoll_ctl");
-  ids_.emplace(id, std::move(owner));
-  return id;
-}
-
-void ShmConnectionManager::OnListenerReadable(Id* listener) {
-  for (int i = 0; i < kAcceptsPerTurn; ++i) {
-    UniqueFd socket(accept4(listener->socket.get(), nullptr, nullptr,
-                            SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (socket) {
-      AddHalfOpen(listener, std::move(socket));
-      continue;
-    }
-    if (errno != EMFILE && errno != ENFILE) return;
-    // Without a descriptor it cannot even be refused, and would be readable for
-    // ever: give one up for that.
-    log_.Write(
-        "no descriptors are left: a connection was refused; raise "
-        "RLIMIT_NOFILE (ulimit -n)");
-    spare_.reset();
-    UniqueFd(accept4(listener->socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    spare_.reset(open("/dev/null", O_RDONLY | O_CLOEXEC));
-    return;
-  }
-}
-
-void ShmConnectionManager::AddHalfOpen(Id* listener, UniqueFd socket) {
-  if (half_open_.size() == kMaxHalfOpen) EvictHalfOpen();
-  auto owner = std::make_unique<Id>();
-  Id* const id = owner.get();
-  id->state = Id::State::kHalfOpen;
-  id->listener = listener;
-  id->local = listener->local;
-  id->socket = std::move(socket);
-  if (!Watch(id, EPOLLIN)) return;
-  half_open_.push_back(id);
-  id->half_open = std::prev(half_open_.end());
-  ids_.emplace(id, std::move(owner));
-  SetDeadline(id, device_->clock()->NowNanoseconds() + kHandshakeLimitNs);
-  OnHelloReadable(id);  // it is there already, as a rule
-}
-
-void ShmConnectionManager::EvictHalfOpen() {
-  Drop(half_open_.front(), "too many clients sent no handshake");
-}
-
-void ShmConnectionManager::Drop(Id* id, std::string_view why) {
-  log_.Write(absl::StrCat(std::string(why), " on ", id->local.ToString(),
-                          ": its connection was closed"));
-  Destroy(id);
-}
-
-void ShmConnectionManager::OnHelloReadable(Id* id) {
-  ControlMessage message;
-  switch (ReceiveMessage(id->socket.get(), &message)) {
-    case ReceiveResult::kNone:
-      return;
-    case ReceiveResult::kClosed:
-      Destroy(id);  // somebody looked who listens here
-      return;
-    case ReceiveResult::kMessage:
-      break;
-  }
-  const absl::StatusOr<HandshakeKind> kind = DecodeKind(message);
-  if (!kind.ok() || *kind != HandshakeKind::kHello) {
-    Drop(id, absl::StrCat("a client sent ",
-                          kind.ok() ? "no hello" : Message(kind.status())));
-    return;
-  }
-  absl::StatusOr<HandshakeSetup> setup = DecodeSetup(message);
-  if (absl::IsFailedPrecondition(setup.status())) {
-    log_.Write(absl::StrCat("refused a client: ", Message(setup.status())));
-    RejectAndForget(id, Message(setup.status()));
-    return;
-  }
-  if (!setup.ok()) {
-    Drop(id, absl::StrCat("a client sent ", Message(setup.status())));
-    return;
-  }
-  if (const std::string reason = ReasonToRefuse(*id); !reason.empty()) {
-    log_.Write(absl::StrCat("refused a client: ", reason));
-    RejectAndForget(id, reason);
-    return;
-  }
-  absl::StatusOr<ShmLink::Peer> peer = MapPeer(*setup, message);
-  if (!peer.ok()) {
-    Drop(id, absl::StrCat("a client's memory is not usable (",
-                          Message(peer.status()), ")"));
-    return;
-  }
-
-  Unwatch(id);
-  ClearDeadline(id);
-  half_open_.erase(*std::exchange(id->half_open, std::nullopt));
-  id->state = Id::State::kRequested;
-  id->peer = setup->address;
-  id->hello = *std::move(setup);
-  id->hello_peer = *std::move(peer);
-  CmEvent event;
-  event.type = CmEvent::Type::kConnectRequest;
-  event.id = id;
-  event.listener = id->listener;
-  event.private_data = id->hello.private_data;
-  OfferReads(id->hello, &event);
-  PushEvent(std::move(event));
-}
-
-std::string ShmConnectionManager::ReasonToRefuse(const Id& id) const {
-  if (device_->options().allow_other_users) return "";
-  ucred peer = {};
-  socklen_t length = sizeof(peer);
-  if (getsockopt(id.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) !=
-      0) {
-    return "the client's user is not known";
-  }
-  if (peer.uid == geteuid()) return "";
-  return absl::StrCat("the server takes connections of its own user (",
-                      geteuid(), ") only, not of user ", peer.uid,
-                      ": start it with allow_other_users");
-}
-
-void ShmConnectionManager::RejectAndForget(Id* id, const std::string& reason) {
-  const EncodedHandshake answer =
-      EncodeRejection({.by_user = false, .reason = reason});
-  SendMessage(id->socket.get(), answer.data, answer.bytes, {});
-  Destroy(id);
-}
-
-absl::Status ShmConnectionManager::Accept(
-    CmId* cm_id, ibv_qp* verbs_qp, const ConnectionParameters& parameters) {
-  auto* const id = static_cast<Id*>(cm_id);
-  if (id->state != Id::State::kRequested) {
-    return absl::FailedPreconditionError("accept: not a connection request");
-  }
-  if (parameters.private_data.size() > kMaxAcceptPrivateData) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("accept: private data of ", parameters.private_data.size(),
-                     " bytes; at most ", kMaxAcceptPrivateData, " fit"));
-  }
-  QueuePair* const qp = FromVerbs(verbs_qp);
-  const auto lock = device_->LockQueues();
-  if (qp->state == IBV_QPS_RESET) qp->Initialize();
-  if (qp->state != IBV_QPS_INIT) {
-    return absl::FailedPreconditionError("accept: the QP is in use");
-  }
-  absl::StatusOr<ShmLink::Local> segment =
-      ShmLink::Local::Create(RingLinesFor(qp->max_send_wr()), qp->access());
-  if (!segment.ok()) return segment.status();
-  id->parameters = parameters;
-  id->qp_num = qp->qp_num;
-  const EncodedHandshake answer = EncodeSetup(
-      HandshakeKind::kAccept, MakeSetup(*qp, parameters, id->local));
-  const int segment_fd = segment->segment.fd();
-  if (SendMessage(id->socket.get(), answer.data, answer.bytes,
-                  {device_->segment().fd(), segment_fd}) != SendResult::kSent) {
-    id->state = Id::State::kClosed;
-    return absl::UnavailableError("accept: the client is gone");
-  }
-  segment->segment.CloseDescriptor();
-  id->segment = *std::move(segment);
-  const absl::Status established =
-      Establish(id, qp, id->hello, *std::move(id->hello_peer));
-  if (!established.ok()) return established;
-
-  // The client may have gone meanwhile: that shows as a disconnect.
-  CmEvent event;
-  event.type = CmEvent::Type::kEstablished;
-  event.id = id;
-  OfferReads(id->hello, &event);
-  PushEvent(std::move(event));
-  return absl::OkStatus();
-}
-
-absl::Status ShmConnectionManager::Reject(CmId* cm_id,
-                                          std::string_view reason) {
-  auto* const id = static_cast<Id*>(cm_id);
-  if (id->state != Id::State::kRequested) {
-    return absl::FailedPreconditionError("reject: not a connection request");
-  }
-  if (reason.size() > kMaxRejectPrivateData) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("reject: a reason of ", reason.size(), " bytes; at most ",
-                     kMaxRejectPrivateData, " fit"));
-  }
-  const EncodedHandshake answer =
-      EncodeRejection({.by_user = true, .reason = std::string(reason)});
-  SendMessage(id->socket.get(), answer.data, answer.bytes, {});
-  id->socket.reset();
-  id->state = Id::State::kClosed;
-  return absl::OkStatus();
-}
-
-// --- Connecting --------------------------------------------------------------
-
-absl::StatusOr<CmId*> ShmConnectionManager::Connect(
-    const SocketAddress& address, ibv_qp* verbs_qp,
-    const ConnectionParameters& parameters, absl::Duration timeout,
-    void* context) {
-  if (parameters.private_data.size() > kMaxConnectPrivateData) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "connect: private data of ", parameters.private_data.size(),
-        " bytes; at most ", kMaxConnectPrivateData, " fit"));
-  }
-  QueuePair* const qp = FromVerbs(verbs_qp);
-  {
-    const auto lock = device_->LockQueues();
-    if (qp->state == IBV_QPS_RESET) qp->Initialize();
-    if (qp->state != IBV_QPS_INIT) {
-      return absl::FailedPreconditionError("connect: the QP is in use");
-    }
-  }
-  auto owner = std::make_unique<Id>();
-  Id* const id = owner.get();
-  id->context = context;
-  id->state = Id::State::kConnecting;
-  id->peer = address;
-  id->local = address;
-  if (address.is_any()) {
-    id->local = *SocketAddress::FromNumeric(
-        address.family() == AF_INET6 ? "::1" : "127.0.0.1", 0);
-  }
-  id->local.set_port(EphemeralPort(Random()));
-  id->qp_num = qp->qp_num;
-  id->parameters = parameters;
-  id->connect_deadline_ns =
-      device_->clock()->NowNanoseconds() + absl::ToInt64Nanoseconds(timeout);
-  ids_.emplace(id, std::move(owner));
-  if (!IsAddressOfThisHost(address)) {
-    FailConnect(id, absl::UnavailableError(absl::StrCat(
-                        address.ToString(),
-                        " is not on this host, and the software device reaches "
-                        "this host only: use a device that has a link there, "
-                        "such as mlx5_0, or rxe0 of `rdma link add`")));
-    return id;
-  }
-  TryToConnect(id);
-  return id;
-}
-
-void ShmConnectionManager::TryToConnect(Id* id) {
-  switch (ConnectToListener(id->peer, &id->socket)) {
-    case ConnectResult::kConnected:
-      SendHello(id);
-      return;
-    case ConnectResult::kNobody:
-      FailConnect(id, absl::UnavailableError(absl::StrCat(
-                          "nothing listens on ", id->peer.ToString(),
-                          ": start the server or check the port")));
-      return;
-    case ConnectResult::kBusy:
-      SetDeadline(id,
-                  std::min(id->connect_deadline_ns,
-                           device_->clock()->NowNanoseconds() + kBusyRetryNs));
-      return;
-    case ConnectResult::kFailed:
-      FailConnect(id, Errno("connect"));
-      return;
-  }
-}
-
-void ShmConnectionManager::SendHello(Id* id) {
-  QueuePair* const qp = device_->FindQp(id->qp_num);
-  if (qp == nullptr) {
-    FailConnect(id, absl::CancelledError("connect: the QP was destroyed"));
-    return;
-  }
-  absl::StatusOr<ShmLink::Local> segment =
-      ShmLink::Local::Create(RingLinesFor(qp->max_send_wr()), qp->access());
-  if (!segment.ok()) {
-    FailConnect(id, segment.status());
-    return;
-  }
-  const EncodedHandshake hello = EncodeSetup(
-      HandshakeKind::kHello, MakeSetup(*qp, id->parameters, id->local));
-  if (SendMessage(id->socket.get(), hello.data, hello.bytes,
-                  {device_->segment().fd(), segment->segment.fd()}) !=
-      SendResult::kSent) {
-    FailConnect(id, absl::UnavailableError(absl::StrCat(
-                        id->peer.ToString(), " closed the connection")));
-    return;
-  }
-  segment->segment.CloseDescriptor();
-  id->segment = *std::move(segment);
-  id->state = Id::State::kHelloSent;
-  if (!Watch(id, EPOLLIN)) {
-    FailConnect(id, Errno("epoll_ctl"));
-    return;
-  }
-  SetDeadline(id, id->connect_deadline_ns);
-}
-
-void ShmConnectionManager::OnAnswerReadable(Id* id) {
-  ControlMessage message;
-  switch (ReceiveMessage(id->socket.get(), &message)) {
-    case ReceiveResult::kNone:
-      return;
-    case ReceiveResult::kClosed:
-      FailConnect(id, absl::UnavailableError(absl::StrCat(
-                          id->peer.ToString(),
-                          " closed the connection before it answered")));
-      return;
-    case ReceiveResult::kMessage:
-      break;
-  }
-  const absl::StatusOr<HandshakeKind> kind = DecodeKind(message);
-  if (kind.ok() && *kind == HandshakeKind::kAccept) {
-    OnAccepted(id, message);
-    return;
-  }
-  const absl::StatusOr<Rejection> rejection = DecodeRejection(message);
-  if (!kind.ok() || *kind != HandshakeKind::kReject || !rejection.ok()) {
-    FailConnect(id, absl::InternalError(absl::StrCat(
-                        id->peer.ToString(), " answered with no handshake")));
-    return;
-  }
-  FailConnect(id, absl::UnavailableError(absl::StrCat(
-                      id->peer.ToString(),
-                      " refused the connection: ", rejection->reason)));
-  events_.back().rejected = rejection->by_user;
-  events_.back().private_data = rejection->reason;
-}
-
-void ShmConnectionManager::OnAccepted(Id* id, const ControlMessage& message) {
-  absl::StatusOr<HandshakeSetup> setup = DecodeSetup(message);
-  if (!setup.ok()) {
-    FailConnect(id, absl::FailedPreconditionError(absl::StrCat(
-                        id->peer.ToString(), ": ", Message(setup.status()))));
-    return;
-  }
-  absl::StatusOr<ShmLink::Peer> peer = MapPeer(*setup, message);
-  if (!peer.ok()) {
-    FailConnect(id, peer.status());
-    return;
-  }
-  const auto lock = device_->LockQueues();
-  QueuePair* const qp = device_->FindQp(id->qp_num);
-  if (qp == nullptr || qp->state != IBV_QPS_INIT) {
-    FailConnect(id, absl::CancelledError(
-                        "connect: the QP was destroyed or used meanwhile"));
-    return;
-  }
-  const absl::Status established = Establish(id, qp, *setup, *std::move(peer));
-  if (!established.ok()) {
-    FailConnect(id, established);
-    return;
-  }
-  CmEvent event;
-  event.type = CmEvent::Type::kEstablished;
-  event.id = id;
-  event.private_data = std::move(setup->private_data);
-  OfferReads(*setup, &event);
-  PushEvent(std::move(event));
-}
-
-void ShmConnectionManager::FailConnect(Id* id, absl::Status status) {
-  Unwatch(id);
-  ClearDeadline(id);
-  if (id->link != nullptr) id->link->HangUp();
-  id->socket.reset();
-  id->segment.reset();
-  id->state = Id::State::kClosed;
-  CmEvent event;
-  event.type = CmEvent::Type::kConnectFailed;
-  event.id = id;
-  event.status = std::move(status);
-  PushEvent(std::move(event));
-}
-
-void ShmConnectionManager::Disconnect(CmId* cm_id) {
-  auto* const id = static_cast<Id*>(cm_id);
-  if (id->link == nullptr) return;
-  Unwatch(id);
-  id->state = Id::State::kClosed;
-  const auto lock = device_->LockQueues();
-  QueuePair* const qp = device_->FindQp(id->qp_num);
-  if (qp != nullptr && qp->link() == id->link.get()) qp->Disconnect();
-  id->link->HangUp();
-}
-
-// --- Both sides --------------------------------------------------------------
+// --- What both sides do ------------------------------------------------------
 
 HandshakeSetup ShmConnectionManager::MakeSetup(
     const QueuePair& qp, const ConnectionParameters& parameters,
@@ -750,6 +305,17 @@ absl::Status ShmConnectionManager::Establish(Id* id, QueuePair* qp,
   }
   id->state = Id::State::kConnected;
   return absl::OkStatus();
+}
+
+void ShmConnectionManager::Disconnect(CmId* cm_id) {
+  auto* const id = static_cast<Id*>(cm_id);
+  if (id->link == nullptr) return;
+  Unwatch(id);
+  id->state = Id::State::kClosed;
+  const auto lock = device_->LockQueues();
+  QueuePair* const qp = device_->FindQp(id->qp_num);
+  if (qp != nullptr && qp->link() == id->link.get()) qp->Disconnect();
+  id->link->HangUp();
 }
 
 }  // namespace rdma::soft

@@ -1,38 +1,18 @@
 #include "rdma_transport/software/shm/shm_link.h"
 
-#include <poll.h>
-#include <sys/socket.h>
-
 #include <bit>
 #include <cstring>
 
-#include "absl/strings/str_cat.h"
 #include "rdma_transport/software/engine/asymmetric_fence.h"
-#include "rdma_transport/software/log.h"
+#include "rdma_transport/software/shm/control_socket.h"
+#include "rdma_transport/software/shm/link_messages.h"
 
 namespace rdma::soft {
 namespace {
 
-enum ControlType : uint32_t {
-  kRing = 1,
-  kAnnounce = 2,
-  kWithdraw = 3,
-};
-
-struct ControlRecord {
-  uint32_t type;
-  uint32_t arena;
-};
-static_assert(sizeof(ControlRecord) == 8);
-
 // Lines that packets which end a connection may use, and others may not: one
 // for each of kRefused, kGone and kAccessFault.
 constexpr uint32_t kReservedLines = 3;
-
-// A peer's arenas that a link keeps; each is a mapping.
-constexpr size_t kMaxPeerArenas = 1024;
-
-constexpr int kMaxControlPerService = 256;
 
 bool EndsConnection(PacketKind kind) {
   return kind == PacketKind::kRefused || kind == PacketKind::kGone ||
@@ -254,193 +234,9 @@ void ShmLink::FenceBeforeBell() const {
 
 void ShmLink::Ring(Bell* bell, uint32_t armed) {
   // A socket without room is readable on the other side: that wakes as well.
-  const ControlRecord record = {kRing, 0};
-  SendMessage(socket_.get(), &record, sizeof(record), {});
+  const LinkMessage message = {LinkMessageType::kRing, 0};
+  SendMessage(socket_.get(), &message, sizeof(message), {});
   bell->rung = armed;
-}
-
-// --- The peer's memory -------------------------------------------------------
-
-uint32_t ShmLink::peer_access() const {
-  return theirs_->access.load(std::memory_order_relaxed);
-}
-
-Link::Access ShmLink::Resolve(uint32_t arena, uint64_t offset, uint64_t bytes,
-                              bool writable, std::byte** address) {
-  if (arena != last_arena_ || last_mapping_ == nullptr) {
-    std::shared_ptr<const PeerMapping> found = FindArena(arena);
-    if (found == nullptr) {
-      return hung_up() ? Access::kInvalid : Access::kNotYet;
-    }
-    last_arena_ = arena;
-    last_mapping_ = std::move(found);
-  }
-  const PeerMapping& mapping = *last_mapping_;
-  if (offset > mapping.bytes() || bytes > mapping.bytes() - offset ||
-      (writable && !mapping.writable)) {
-    return Access::kInvalid;
-  }
-  *address = mapping.base() + offset;
-  return Access::kOk;
-}
-
-std::shared_ptr<const PeerMapping> ShmLink::FindArena(uint32_t arena) {
-  auto found = arenas_.find(arena);
-  if (found == arenas_.end()) {
-    // It was announced before it could be asked for, if it ever was.
-    Service();
-    found = arenas_.find(arena);
-  }
-  return found == arenas_.end() ? nullptr : found->second;
-}
-
-void ShmLink::OnAnnouncement(uint32_t arena, int fd) {
-  if (arenas_.size() >= kMaxPeerArenas) {
-    EndForCause("announced more arenas than a connection may have");
-    return;
-  }
-  // Writable where the peer lets us: it sealed what is only to be read.
-  absl::StatusOr<std::shared_ptr<const PeerMapping>> mapping =
-      cache_->Map(fd, {.writable = true});
-  if (!mapping.ok()) mapping = cache_->Map(fd, {.writable = false});
-  if (!mapping.ok()) {
-    EndForCause(absl::StrCat("announced memory that cannot be mapped: ",
-                             std::string(mapping.status().message())));
-    return;
-  }
-  arenas_[arena] = *std::move(mapping);
-}
-
-void ShmLink::EndForCause(const std::string& what) {
-  Log(absl::StrCat("a peer (QP ", peer_.qp_num, ") ", what,
-                   ": its connection ends"));
-  HangUp();
-  MarkHungUp();
-}
-
-void ShmLink::PublishWriting(uint32_t key) {
-  own_->writing_key.store(key, std::memory_order_release);
-}
-
-// --- Our memory --------------------------------------------------------------
-
-bool ShmLink::Announce(uint32_t arena) {
-  if (arena < kFastArenas &&
-      (announced_bits_[arena / 64].load(std::memory_order_acquire) >>
-           (arena % 64) &
-       1) != 0) {
-    return true;
-  }
-  std::lock_guard lock(control_mutex_);
-  if (announced_.contains(arena)) return true;
-  const PendingControl control = {kAnnounce, arena};
-  if (pending_.empty() && SendControl(control) != SendResult::kFull) {
-    return true;
-  }
-  for (const PendingControl& waiting : pending_) {
-    if (waiting.type == kAnnounce && waiting.arena == arena) return false;
-  }
-  pending_.push_back(control);
-  control_pending_.store(true, std::memory_order_relaxed);
-  return false;
-}
-
-void ShmLink::Withdraw(uint32_t arena) {
-  std::lock_guard lock(control_mutex_);
-  if (announced_.erase(arena) == 0) return;
-  if (arena < kFastArenas) {
-    announced_bits_[arena / 64].fetch_and(~(uint64_t{1} << arena % 64));
-  }
-  const PendingControl control = {kWithdraw, arena};
-  if (pending_.empty() && SendControl(control) != SendResult::kFull) return;
-  pending_.push_back(control);
-  control_pending_.store(true, std::memory_order_relaxed);
-}
-
-SendResult ShmLink::SendControl(const PendingControl& control) {
-  const ControlRecord record = {control.type, control.arena};
-  if (control.type == kWithdraw) {
-    return SendMessage(socket_.get(), &record, sizeof(record), {});
-  }
-  const std::shared_ptr<Arena> arena = own_arenas_->FindById(control.arena);
-  if (arena == nullptr) return SendResult::kSent;  // freed meanwhile
-  const SendResult result =
-      SendMessage(socket_.get(), &record, sizeof(record), {arena->fd()});
-  if (result == SendResult::kSent) {
-    announced_.insert(control.arena);
-    if (control.arena < kFastArenas) {
-      announced_bits_[control.arena / 64].fetch_or(uint64_t{1}
-                                                   << control.arena % 64);
-    }
-  }
-  return result;
-}
-
-void ShmLink::FlushControl() {
-  std::lock_guard lock(control_mutex_);
-  while (!pending_.empty() &&
-         SendControl(pending_.front()) != SendResult::kFull) {
-    pending_.pop_front();
-  }
-  control_pending_.store(!pending_.empty(), std::memory_order_relaxed);
-}
-
-bool ShmLink::PeerIsWriting(uint32_t key) const {
-  return theirs_->writing_key.load(std::memory_order_acquire) == key;
-}
-
-void ShmLink::SetAccess(uint32_t access) {
-  own_->access.store(access, std::memory_order_relaxed);
-}
-
-// --- Life --------------------------------------------------------------------
-
-bool ShmLink::IsPeerGone() const {
-  if (hung_up()) return true;
-  pollfd socket = {.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
-  return poll(&socket, 1, 0) == 1;
-}
-
-void ShmLink::MarkClosed() {
-  own_->closed.store(1, std::memory_order_relaxed);
-  // The caller's later stores to the described memory stay behind this one.
-  std::atomic_thread_fence(std::memory_order_seq_cst);
-}
-
-void ShmLink::HangUp() { shutdown(socket_.get(), SHUT_RDWR); }
-
-void ShmLink::Service() {
-  if (control_pending_.load(std::memory_order_relaxed)) FlushControl();
-  ControlMessage message;
-  // Bounded: a peer that sends without end does not hold us here.
-  for (int i = 0; i < kMaxControlPerService; ++i) {
-    switch (ReceiveMessage(socket_.get(), &message)) {
-      case ReceiveResult::kNone:
-        return;
-      case ReceiveResult::kClosed:
-        if (!hung_up()) MarkHungUp();
-        return;
-      case ReceiveResult::kMessage:
-        break;
-    }
-    ControlRecord record;
-    if (message.bytes != sizeof(record) || message.truncated) {
-      EndForCause("sent what is no message");
-      return;
-    }
-    std::memcpy(&record, message.data.data(), sizeof(record));
-    if (record.type == kRing) {
-      rang_ = true;
-    } else if (record.type == kAnnounce && message.fd_count == 1) {
-      OnAnnouncement(record.arena, message.fds[0].get());
-    } else if (record.type == kWithdraw) {
-      arenas_.erase(record.arena);
-      if (last_arena_ == record.arena) last_mapping_.reset();
-    } else {
-      EndForCause("sent an unknown message");
-    }
-    if (hung_up()) return;
-  }
 }
 
 }  // namespace rdma::soft

@@ -5,12 +5,6 @@
 // Each side writes its own segment (link_segment.h) and reads the peer's; what
 // is read is checked, because the peer may write anything there.
 //
-// After the handshake these messages go over the socket:
-//
-//   ring      somebody armed a CQ, and there is something for it
-//   announce  an arena's id, with its descriptor
-//   withdraw  an arena's id: it is gone
-//
 // Thread rule: as Link has it.
 #ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_SHM_SHM_LINK_H_
 #define VERBENA_RDMA_TRANSPORT_SOFTWARE_SHM_SHM_LINK_H_
@@ -31,6 +25,7 @@
 #include "rdma_transport/software/engine/link.h"
 #include "rdma_transport/software/engine/memfd.h"
 #include "rdma_transport/software/shm/control_socket.h"
+#include "rdma_transport/software/shm/link_messages.h"
 #include "rdma_transport/software/shm/link_segment.h"
 #include "rdma_transport/software/shm/mapping_cache.h"
 #include "rdma_transport/software/unique_fd.h"
@@ -97,11 +92,6 @@ class ShmLink final : public Link {
   // Arena ids below this are looked up without a lock once they are announced.
   static constexpr uint32_t kFastArenas = 256;
 
-  struct PendingControl {
-    uint32_t type;
-    uint32_t arena;
-  };
-
   // The peer's CQ lines that we look at, and what we rang for.
   struct Bell {
     const std::atomic<uint32_t>* armed = nullptr;
@@ -118,12 +108,13 @@ class ShmLink final : public Link {
   void Ring(Bell* bell, uint32_t armed);
 
   std::shared_ptr<const PeerMapping> FindArena(uint32_t arena);
+  void OnMessage(const ControlMessage& received);
   void OnAnnouncement(uint32_t arena, int fd);
   // Hangs up on a peer that broke the protocol.
   void EndForCause(const std::string& what);
 
   // REQUIRES: control_mutex_ is held.
-  SendResult SendControl(const PendingControl& control);
+  SendResult SendControl(const LinkMessage& message);
   void FlushControl();
 
   // What sending touches.
@@ -163,7 +154,7 @@ class ShmLink final : public Link {
   std::atomic<uint64_t> announced_bits_[kFastArenas / 64] = {};
   std::mutex control_mutex_;
   std::unordered_set<uint32_t> announced_;  // guarded by control_mutex_
-  std::deque<PendingControl> pending_;      // guarded by control_mutex_
+  std::deque<LinkMessage> pending_;         // guarded by control_mutex_
 };
 
 }  // namespace rdma::soft

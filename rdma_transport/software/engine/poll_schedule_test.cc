@@ -1,0 +1,157 @@
+// Goal: work is found, soon where it is expected, and nobody starves. Method: a
+// schedule of targets that this test makes ready.
+#include "rdma_transport/software/engine/poll_schedule.h"
+
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace rdma::soft {
+namespace {
+
+using Verdict = PollSchedule::Verdict;
+
+class FakeTarget final : public PollTarget {
+ public:
+  void SetReady(bool ready) { needs_service_ = ready; }
+  void Progress() override {}
+  void ServiceLink() override {}
+  void Retire(uint32_t) override {}
+};
+
+class PollScheduleTest : public testing::Test {
+ protected:
+  void AddTargets(int count) {
+    for (int i = 0; i < count; ++i) {
+      targets_.push_back(std::make_unique<FakeTarget>());
+      schedule_.Add(targets_.back().get());
+    }
+  }
+
+  // One turn in which each visited target's work is done; returns the visited.
+  std::vector<PollTarget*> Turn(Verdict verdict = Verdict::kGoOn) {
+    std::vector<PollTarget*> visited;
+    schedule_.Turn([&](PollTarget* target) {
+      visited.push_back(target);
+      static_cast<FakeTarget*>(target)->SetReady(false);
+      return verdict;
+    });
+    return visited;
+  }
+
+  // Turns until the target is visited, of which there must be few.
+  int TurnsToFind(FakeTarget* target) {
+    target->SetReady(true);
+    for (int turns = 1;; ++turns) {
+      for (PollTarget* visited : Turn()) {
+        if (visited == target) return turns;
+      }
+      if (turns > 10'000) return turns;
+    }
+  }
+
+  void LetAllCool() {
+    for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(Turn().empty());
+  }
+
+  std::vector<std::unique_ptr<FakeTarget>> targets_;
+  PollSchedule schedule_;
+};
+
+TEST_F(PollScheduleTest, FindsAnIdleTargetInTwiceAsManyTurnsAsThereAre) {
+  AddTargets(1000);
+  LetAllCool();
+  for (int i : {0, 1, 500, 999}) {
+    EXPECT_LE(TurnsToFind(targets_[i].get()), 2002) << i;
+    // It is hot then.
+    EXPECT_EQ(TurnsToFind(targets_[i].get()), 1) << i;
+  }
+}
+
+TEST_F(PollScheduleTest, FewTargetsAreFoundSoonEvenWhenCold) {
+  AddTargets(3);
+  LetAllCool();
+  for (auto& target : targets_) EXPECT_LE(TurnsToFind(target.get()), 8);
+}
+
+TEST_F(PollScheduleTest, TouchedTargetsAreHot) {
+  AddTargets(1000);
+  LetAllCool();
+  for (int i : {999, 3, 3, 400}) {
+    schedule_.Touch(targets_[i].get());
+    EXPECT_EQ(TurnsToFind(targets_[i].get()), 1) << i;
+  }
+}
+
+TEST_F(PollScheduleTest, ATouchHoldsAfterTheTargetWasEvicted) {
+  AddTargets(100);
+  LetAllCool();
+  schedule_.Touch(targets_[50].get());
+  for (int i = 0; i < 20; ++i) TurnsToFind(targets_[i].get());
+  schedule_.Touch(targets_[50].get());
+  EXPECT_EQ(TurnsToFind(targets_[50].get()), 1);
+}
+
+TEST_F(PollScheduleTest, LooksEverywhereInOneTurn) {
+  AddTargets(1000);
+  LetAllCool();
+  for (auto& target : targets_) target->SetReady(true);
+  schedule_.LookEverywhere();
+  EXPECT_EQ(Turn().size(), 1000u);
+}
+
+TEST_F(PollScheduleTest, LooksEverywhereInSeveralTurnsWhereTheyAreCutShort) {
+  AddTargets(100);
+  LetAllCool();
+  for (auto& target : targets_) target->SetReady(true);
+  schedule_.LookEverywhere();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(Turn(Verdict::kStop).size(), 1u) << i;
+  EXPECT_TRUE(Turn().empty());
+}
+
+TEST_F(PollScheduleTest, WhoUsesTheTurnUpIsLastInTheNext) {
+  AddTargets(3);
+  std::vector<PollTarget*> order;
+  for (int i = 0; i < 6; ++i) {
+    for (auto& target : targets_) target->SetReady(true);
+    order.push_back(Turn(Verdict::kStop).front());
+  }
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(order[i], order[i + 3]);
+    EXPECT_NE(order[i], order[(i + 1) % 3]);
+  }
+}
+
+TEST_F(PollScheduleTest, MoreBusyTargetsThanCanBeHotAllGetTheirTurns) {
+  AddTargets(100);
+  std::vector<int> visits(100);
+  for (int turn = 0; turn < 2000; ++turn) {
+    for (auto& target : targets_) target->SetReady(true);
+    schedule_.Turn([&](PollTarget* target) {
+      for (int i = 0; i < 100; ++i) visits[i] += targets_[i].get() == target;
+      return Verdict::kGoOn;
+    });
+  }
+  for (int i = 0; i < 100; ++i) EXPECT_GT(visits[i], 50) << i;
+}
+
+TEST_F(PollScheduleTest, RemovedTargetsAreNotVisited) {
+  AddTargets(20);
+  schedule_.Add(targets_[4].get());
+  EXPECT_FALSE(schedule_.Remove(targets_[4].get())) << "it was added twice";
+  EXPECT_TRUE(schedule_.Remove(targets_[4].get()));
+  schedule_.LookEverywhere();
+  for (auto& target : targets_) target->SetReady(true);
+  EXPECT_EQ(Turn().size(), 19u);
+  for (int i = 0; i < 20; ++i) {
+    if (i != 4) {
+      EXPECT_TRUE(schedule_.Remove(targets_[i].get()));
+    }
+  }
+  EXPECT_TRUE(schedule_.all().empty());
+  EXPECT_TRUE(Turn().empty());
+}
+
+}  // namespace
+}  // namespace rdma::soft
