@@ -152,16 +152,15 @@ class BufferChain {
   explicit BufferChain(Buffer buffer) { Append(std::move(buffer)); }
   BufferChain(const BufferChain&) = default;
   BufferChain& operator=(const BufferChain&) = default;
-  // A moved-from chain is empty.
-  BufferChain(BufferChain&& other) noexcept
-      : buffers_(std::move(other.buffers_)),
-        size_(std::exchange(other.size_, 0)) {
-    other.buffers_.clear();
+  // A moved-from chain is empty. Frames have two chains, mostly empty, and are
+  // moved from hand to hand: that costs next to nothing.
+  BufferChain(BufferChain&& other) noexcept {
+    if (!other.empty()) Take(other);
   }
   BufferChain& operator=(BufferChain&& other) noexcept {
-    buffers_ = std::move(other.buffers_);
-    size_ = std::exchange(other.size_, 0);
-    other.buffers_.clear();
+    if (this == &other) return *this;
+    if (!empty()) clear();
+    if (!other.empty()) Take(other);
     return *this;
   }
 
@@ -194,8 +193,20 @@ class BufferChain {
   std::string ToString() const;
 
  private:
+  // REQUIRES: this chain is empty, `other` is not.
+  void Take(BufferChain& other) {
+    if (other.buffers_.size() == 1) {
+      buffers_.emplace_back(std::move(other.buffers_.front()));
+      other.buffers_.clear();
+    } else {
+      buffers_ = std::move(other.buffers_);
+      other.buffers_.clear();
+    }
+    size_ = std::exchange(other.size_, 0);
+  }
+
   Buffers buffers_;
-  uint64_t size_ = 0;
+  uint64_t size_ = 0;  // 0: no buffers
 };
 
 }  // namespace rpc

@@ -36,7 +36,8 @@ Channel::Channel(std::unique_ptr<ClientTransport> transport,
                  const EndpointOptions& options)
     : transport_(std::move(transport)),
       target_{.transport = transport_.get(),
-              .max_send_message_bytes = options.max_send_message_bytes,
+              .encode_limits = internal::EncodeLimits(
+                  transport_->limits(), options.max_send_message_bytes),
               .max_metadata_bytes = options.max_metadata_bytes} {}
 
 Channel::Channel(Status error) : target_{.error = std::move(error)} {}

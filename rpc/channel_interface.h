@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "rpc/buffer.h"
 #include "rpc/internal/deadline.h"
+#include "rpc/internal/message_codec.h"
 #include "rpc/status.h"
 #include "rpc/transport.h"
 
@@ -22,8 +23,8 @@ namespace internal {
 struct CallTarget {
   ClientTransport* transport = nullptr;  // null: every call ends with `error`
   Status error;
-  uint64_t max_send_message_bytes = 0;
-  size_t max_metadata_bytes = 0;
+  EncodeLimits encode_limits;
+  size_t max_metadata_bytes = 0;  // received
 };
 
 }  // namespace internal

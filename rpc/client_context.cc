@@ -6,8 +6,8 @@ namespace rpc {
 
 void ClientContext::AddMetadata(const std::string& key,
                                 const std::string& value) {
-  if (sent_ == nullptr) sent_ = std::make_unique<internal::MetadataMap>();
-  sent_->emplace(key, value);
+  if (sent_ == nullptr) sent_ = std::make_unique<SentMetadata>();
+  sent_->pairs.emplace(key, value);
 }
 
 void ClientContext::TryCancel() {

@@ -122,7 +122,11 @@ class ClientContext {
   BufferChain sent_attachment_;
   BufferChain received_attachment_;
   // Most calls have no metadata, and pay for it one null pointer.
-  std::unique_ptr<internal::MetadataMap> sent_;
+  struct SentMetadata {
+    internal::MetadataMap pairs;
+    std::string encoded;  // in the header block's form
+  };
+  std::unique_ptr<SentMetadata> sent_;
   std::unique_ptr<internal::ReceivedMetadata> received_;
 };
 

@@ -15,7 +15,8 @@ Server::Server(std::unique_ptr<ServerTransport> transport,
       executor_({.max_threads = options.handler_threads,
                  .max_queued = options.handler_queue}) {
   core_.transport = transport_.get();
-  core_.max_send_message_bytes = options.max_send_message_bytes;
+  core_.encode_limits = internal::EncodeLimits(transport_->limits(),
+                                               options.max_send_message_bytes);
   core_.max_metadata_bytes = options.max_metadata_bytes;
   core_.executor = &executor_;
 }

@@ -58,8 +58,8 @@ class CallbackUnaryHandler final : public MethodHandler {
     explicit Call(const CallbackUnaryHandler& handler) : handler_(handler) {}
 
    private:
-    Status DecodeRequest(const BufferChain& message) override {
-      return DecodeMessage(message, &request_);
+    bool DecodeRequest(const BufferChain& message, Status* error) override {
+      return DecodeMessage(message, &request_, error);
     }
     ServerUnaryReactor* CallHandler() override {
       response_.Clear();

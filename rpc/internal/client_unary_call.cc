@@ -1,5 +1,6 @@
 #include "rpc/internal/client_unary_call.h"
 
+#include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "rpc/internal/callback_scope.h"
@@ -9,8 +10,8 @@
 namespace rpc::internal {
 namespace {
 
-Status EncodeMetadata(const MetadataMap& metadata, uint32_t max_bytes,
-                      std::string& header) {
+Status EncodePairs(const MetadataMap& metadata, uint32_t max_bytes,
+                   std::string& header) {
   HeaderBlockWriter writer(&header);
   for (const auto& [key, value] : metadata) {
     Status status = CheckMetadataEntry(key, value);
@@ -22,6 +23,16 @@ Status EncodeMetadata(const MetadataMap& metadata, uint32_t max_bytes,
                 absl::StrCat("metadata of ", header.size(),
                              " bytes does not fit into a frame's header of ",
                              max_bytes, " bytes"));
+}
+
+ABSL_ATTRIBUTE_NOINLINE Status ContextServedBefore() {
+  return Status(StatusCode::FAILED_PRECONDITION,
+                "this ClientContext has served a call before; each call needs "
+                "one of its own");
+}
+
+ABSL_ATTRIBUTE_NOINLINE Status CancelledBefore() {
+  return Status(StatusCode::CANCELLED, "Cancelled before the call began");
 }
 
 FreeList& CallbackCalls() {
@@ -38,19 +49,13 @@ void ClientUnaryCall::Start(const CallTarget& target, const RpcMethod& method,
   response_ = response;
   max_metadata_bytes_ = target.max_metadata_bytes;
   has_status_ = has_response_ = any_frame_ = false;
-  status_ = Status();
+  if (!status_.ok()) status_ = Status();
 
   MessageScratch scratch;
-  std::string header;
   OutgoingFrame frame;
-  Status status = Begin(target, context);
-  if (ABSL_PREDICT_TRUE(status.ok())) {
-    status = EncodeRequest(target, request, scratch, header, frame);
-  }
-  if (ABSL_PREDICT_FALSE(!status.ok())) {
-    status_ = std::move(status);
-    Done(done_on_other_thread);
-    return;
+  if (ABSL_PREDICT_FALSE(!Begin(target, context) ||
+                         !EncodeRequest(target, request, scratch, frame))) {
+    return Done(done_on_other_thread);
   }
   CallOptions options;
   options.method = method.number();
@@ -61,47 +66,58 @@ void ClientUnaryCall::Start(const CallTarget& target, const RpcMethod& method,
              done_on_other_thread);
 }
 
-Status ClientUnaryCall::Begin(const CallTarget& target,
-                              ClientContext* context) {
+inline bool ClientUnaryCall::Begin(const CallTarget& target,
+                                   ClientContext* context) {
   if (ABSL_PREDICT_FALSE(context->used_)) {
-    return Status(
-        StatusCode::FAILED_PRECONDITION,
-        "this ClientContext has served a call before; each call needs "
-        "one of its own");
+    status_ = ContextServedBefore();
+    return false;
   }
   context->used_ = true;
   context_ = context;
-  if (ABSL_PREDICT_FALSE(target.transport == nullptr)) return target.error;
+  if (ABSL_PREDICT_FALSE(target.transport == nullptr)) {
+    status_ = target.error;
+    return false;
+  }
   context->transport_ = target.transport;
   if (ABSL_PREDICT_FALSE(context->phase_.load(std::memory_order_relaxed) &
                          ClientContext::kCancelled)) {
-    return Status(StatusCode::CANCELLED, "Cancelled before the call began");
+    status_ = CancelledBefore();
+    return false;
   }
-  return Status();
+  return true;
 }
 
-Status ClientUnaryCall::EncodeRequest(const CallTarget& target,
-                                      const Message& request,
-                                      MessageScratch& scratch,
-                                      std::string& header,
-                                      OutgoingFrame& frame) {
-  const Limits& limits = target.transport->limits();
-  if (ABSL_PREDICT_FALSE(context_->sent_ != nullptr)) {
-    Status status =
-        EncodeMetadata(*context_->sent_, limits.max_header_bytes, header);
-    if (!status.ok()) return status;
-    frame.header = absl::MakeConstSpan(
-        reinterpret_cast<const std::byte*>(header.data()), header.size());
+inline bool ClientUnaryCall::EncodeRequest(const CallTarget& target,
+                                           const Message& request,
+                                           MessageScratch& scratch,
+                                           OutgoingFrame& frame) {
+  if (ABSL_PREDICT_FALSE(context_->sent_ != nullptr) &&
+      !EncodeMetadata(frame)) {
+    return false;
   }
-  if (!context_->sent_attachment_.empty()) {
-    frame.attachment = std::move(context_->sent_attachment_);
-    Status status = CheckAttachmentSize(frame.attachment.size(), limits);
-    if (!status.ok()) return status;
+  if (!context_->sent_attachment_.empty() && !EncodeAttachment(frame)) {
+    return false;
   }
   frame.end = true;
-  return EncodeMessage(request, *target.transport,
-                       EncodeLimits(limits, target.max_send_message_bytes),
-                       scratch, frame);
+  return EncodeMessage(request, *target.transport, target.encode_limits,
+                       scratch, frame, &status_);
+}
+
+bool ClientUnaryCall::EncodeMetadata(OutgoingFrame& frame) {
+  ClientContext::SentMetadata& sent = *context_->sent_;
+  status_ =
+      EncodePairs(sent.pairs, context_->transport_->limits().max_header_bytes,
+                  sent.encoded);
+  frame.header = absl::MakeConstSpan(
+      reinterpret_cast<const std::byte*>(sent.encoded.data()),
+      sent.encoded.size());
+  return status_.ok();
+}
+
+bool ClientUnaryCall::EncodeAttachment(OutgoingFrame& frame) {
+  frame.attachment = std::move(context_->sent_attachment_);
+  return CheckAttachmentSize(frame.attachment.size(),
+                             context_->transport_->limits(), &status_);
 }
 
 // From the exchange on, the call may be over and this object and the context
@@ -132,24 +148,29 @@ void ClientUnaryCall::Done(bool elsewhere) {
 }
 
 void ClientUnaryCall::OnFrame(IncomingFrame& frame) {
-  // After an error or the last frame nothing counts any more.
-  if (ABSL_PREDICT_FALSE(has_status_)) return;
-  Accept(frame);
-}
-
-void ClientUnaryCall::Accept(IncomingFrame& frame) {
-  if (ABSL_PREDICT_FALSE(!frame.header.empty())) {
-    Status status = AcceptHeader(frame);
-    if (!status.ok()) return Fail(std::move(status));
-  }
-  const bool failed = frame.end && frame.status_code != StatusCode::OK;
-  if (frame.has_message && !failed) AcceptMessage(frame);
-  if (has_status_) return;
-  // An error without initial metadata is gRPC's "trailers only".
-  if (!any_frame_ && (!failed || context_->received_ != nullptr)) {
-    OnInitialMetadata();
+  if (ABSL_PREDICT_FALSE(has_status_ || any_frame_ || !frame.end ||
+                         !frame.has_message || !frame.header.empty() ||
+                         frame.status_code != StatusCode::OK)) {
+    return AcceptUnusual(frame);
   }
   any_frame_ = true;
+  if (ABSL_PREDICT_FALSE(!AcceptResponse(frame))) return;
+  OnInitialMetadata();
+  has_status_ = true;
+}
+
+void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
+  // After an error or the last frame nothing counts any more.
+  if (has_status_) return;
+  const bool first = !any_frame_;
+  any_frame_ = true;
+  if (!frame.header.empty() && !AcceptHeader(frame)) return;
+  const bool failed = frame.end && frame.status_code != StatusCode::OK;
+  if (frame.has_message && !failed && !AcceptResponse(frame)) return;
+  // An error without initial metadata is gRPC's "trailers only".
+  if (first && (!failed || context_->received_ != nullptr)) {
+    OnInitialMetadata();
+  }
   if (!frame.end) return;
   if (failed) {
     status_ = ReceivedStatus(frame.status_code, context_->received_.get());
@@ -160,37 +181,43 @@ void ClientUnaryCall::Accept(IncomingFrame& frame) {
   has_status_ = true;
 }
 
-Status ClientUnaryCall::AcceptHeader(const IncomingFrame& frame) {
+bool ClientUnaryCall::AcceptHeader(const IncomingFrame& frame) {
   if (context_->received_ == nullptr) {
     context_->received_ = std::make_unique<ReceivedMetadata>();
   }
-  return context_->received_->Add(frame.header,
-                                  frame.end ? ReceivedMetadata::From::kServerEnd
-                                            : ReceivedMetadata::From::kServer,
-                                  max_metadata_bytes_);
+  status_ =
+      context_->received_->Add(frame.header,
+                               frame.end ? ReceivedMetadata::From::kServerEnd
+                                         : ReceivedMetadata::From::kServer,
+                               max_metadata_bytes_);
+  if (!status_.ok()) Fail();
+  return status_.ok();
 }
 
-void ClientUnaryCall::AcceptMessage(IncomingFrame& frame) {
-  if (has_response_) {
-    return Fail(Status(StatusCode::INTERNAL,
-                       "the server sent a second response to a unary call"));
+inline bool ClientUnaryCall::AcceptResponse(IncomingFrame& frame) {
+  if (ABSL_PREDICT_FALSE(has_response_)) {
+    status_ = Status(StatusCode::INTERNAL,
+                     "the server sent a second response to a unary call");
+    Fail();
+    return false;
   }
-  Status status = DecodeMessage(frame.message, response_);
-  if (ABSL_PREDICT_FALSE(!status.ok())) return Fail(std::move(status));
+  const bool taken = ABSL_PREDICT_FALSE(frame.message.size() > kLargeBytes) &&
+                     TakeLargeResponse(frame.message);
+  if (ABSL_PREDICT_FALSE(!taken &&
+                         !DecodeMessage(frame.message, response_, &status_))) {
+    Fail();
+    return false;
+  }
   has_response_ = true;
   if (!frame.attachment.empty()) {
     context_->received_attachment_ = std::move(frame.attachment);
   }
-}
-
-void ClientUnaryCall::Fail(Status status) {
-  status_ = std::move(status);
-  has_status_ = true;
-  CancelFromSink();
+  return true;
 }
 
 // Where Start has not come so far, it cancels the call.
-void ClientUnaryCall::CancelFromSink() {
+void ClientUnaryCall::Fail() {
+  has_status_ = true;
   const uint32_t before = context_->phase_.fetch_or(ClientContext::kCancelled,
                                                     std::memory_order_acq_rel);
   if (before & ClientContext::kStarted) {
@@ -213,6 +240,15 @@ void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
                                         std::memory_order_acq_rel);
   }
   if (before & ClientContext::kStarted) Done(/*elsewhere=*/false);
+}
+
+void BlockingCall::DecodeLarge(Message* response) {
+  // A call that did not end well after all has no response.
+  if (!status().ok()) return;
+  Status error;
+  if (!DecodeMessage(large_response_, response, &error)) {
+    SetStatus(std::move(error));
+  }
 }
 
 void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,

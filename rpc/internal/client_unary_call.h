@@ -19,16 +19,21 @@
 #ifndef VERBENA_RPC_INTERNAL_CLIENT_UNARY_CALL_H_
 #define VERBENA_RPC_INTERNAL_CLIENT_UNARY_CALL_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 
+#include "absl/base/optimization.h"
 #include "google/protobuf/message_lite.h"
+#include "rpc/buffer.h"
 #include "rpc/channel_interface.h"
 #include "rpc/client_context.h"
 #include "rpc/internal/executor.h"
 #include "rpc/internal/free_list.h"
+#include "rpc/internal/message_codec.h"
 #include "rpc/internal/rpc_method.h"
 #include "rpc/status.h"
 #include "rpc/transport.h"
@@ -38,6 +43,9 @@ namespace rpc::internal {
 class ClientUnaryCall : public CallSink {
  public:
   using Message = google::protobuf::MessageLite;
+
+  // Parsing more takes as long as several small calls.
+  static constexpr uint64_t kLargeBytes = 16 << 10;
 
   ClientUnaryCall(const ClientUnaryCall&) = delete;
   ClientUnaryCall& operator=(const ClientUnaryCall&) = delete;
@@ -60,6 +68,7 @@ class ClientUnaryCall : public CallSink {
 
   const Status& status() const { return status_; }
   Status TakeStatus() { return std::move(status_); }
+  void SetStatus(Status status) { status_ = std::move(status); }
 
  private:
   // The call is over, with status(). The last thing that happens to it; may
@@ -69,21 +78,25 @@ class ClientUnaryCall : public CallSink {
   virtual void DoneElsewhere() = 0;
   // Initial metadata came, before OnDone.
   virtual void OnInitialMetadata() {}
+  // A response of more than kLargeBytes came. True where it is taken over, to
+  // be decoded later; the call ends in order then.
+  virtual bool TakeLargeResponse(BufferChain& message) { return false; }
 
-  // What goes wrong before the transport has the call.
-  Status Begin(const CallTarget& target, ClientContext* context);
-  Status EncodeRequest(const CallTarget& target, const Message& request,
-                       struct MessageScratch& scratch, std::string& header,
-                       OutgoingFrame& frame);
+  // False where the call cannot begin: status_ says why.
+  bool Begin(const CallTarget& target, ClientContext* context);
+  bool EncodeRequest(const CallTarget& target, const Message& request,
+                     MessageScratch& scratch, OutgoingFrame& frame);
+  bool EncodeMetadata(OutgoingFrame& frame);
+  bool EncodeAttachment(OutgoingFrame& frame);
   void AfterStart(CallHandle handle, bool done_on_other_thread);
   void Done(bool elsewhere);
 
-  void Accept(IncomingFrame& frame);
-  Status AcceptHeader(const IncomingFrame& frame);
-  void AcceptMessage(IncomingFrame& frame);
-  // Ends the call with `status`, whatever else comes.
-  void Fail(Status status);
-  void CancelFromSink();
+  // A frame that is not just the response.
+  void AcceptUnusual(IncomingFrame& frame);
+  bool AcceptHeader(const IncomingFrame& frame);
+  bool AcceptResponse(IncomingFrame& frame);
+  // Ends the call with status_, whatever else comes.
+  void Fail();
 
   ClientContext* context_ = nullptr;  // null: it serves another call
   Message* response_ = nullptr;
@@ -94,7 +107,9 @@ class ClientUnaryCall : public CallSink {
   Status status_;
 };
 
-// The calling thread waits, and drives the transport meanwhile.
+// The calling thread waits, and drives the transport meanwhile. A large
+// response is parsed by the waiting thread, not by the one that drives, which
+// other calls need.
 class BlockingCall final : public ClientUnaryCall {
  public:
   Status Run(const CallTarget& target, const RpcMethod& method,
@@ -104,14 +119,21 @@ class BlockingCall final : public ClientUnaryCall {
           /*done_on_other_thread=*/false);
     // Without a transport it is over already.
     if (!done_.is_set()) target.transport->Wait(done_);
+    if (ABSL_PREDICT_FALSE(!large_response_.empty())) DecodeLarge(response);
     return TakeStatus();
   }
 
  private:
+  bool TakeLargeResponse(BufferChain& message) override {
+    large_response_ = std::move(message);
+    return true;
+  }
+  void DecodeLarge(Message* response);
   void OnDone() override { done_.Set(); }
   void DoneElsewhere() override { done_.Set(); }
 
   Event done_;
+  BufferChain large_response_;
 };
 
 // Calls a function. From a free list; keeps the channel alive.

@@ -33,15 +33,13 @@ class HandlerPacer {
   bool offload() const { return offload_.load(std::memory_order_relaxed); }
 
   // Inline runs say when they begin and end. A call that comes while one is
-  // going on was polled by another thread, which took over from that handler: it
-  // blocks, and what comes meanwhile goes to the executor. Else handlers that
-  // block would use up, one by one, the threads that poll.
+  // going on was polled by another thread, which took over from that handler:
+  // it blocks, and what comes meanwhile goes to the executor. Else handlers
+  // that block would use up, one by one, the threads that poll.
   bool IsInlineRunning() const {
     return inline_running_.load(std::memory_order_relaxed);
   }
-  void BeginInline() {
-    inline_running_.store(true, std::memory_order_relaxed);
-  }
+  void BeginInline() { inline_running_.store(true, std::memory_order_relaxed); }
   void EndInline() { inline_running_.store(false, std::memory_order_relaxed); }
 
   // Inline: whether to time this call.

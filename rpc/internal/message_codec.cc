@@ -6,17 +6,6 @@
 #include "rpc/internal/chain_input_stream.h"
 
 namespace rpc::internal {
-namespace {
-
-Status ParseFailure(const BufferChain& chain,
-                    const google::protobuf::MessageLite& message) {
-  return Status(StatusCode::INTERNAL,
-                absl::StrCat("Failed to parse ", chain.size(), " bytes as a ",
-                             message.GetTypeName()));
-}
-
-}  // namespace
-
 Status MessageTooLargeToSend(uint64_t bytes, uint64_t limit) {
   return Status(
       StatusCode::RESOURCE_EXHAUSTED,
@@ -38,32 +27,34 @@ Status NoMemoryToSend(uint64_t bytes, const absl::Status& cause) {
                              " bytes: ", cause.message()));
 }
 
-Status CheckAttachmentSize(uint64_t bytes, const Limits& limits) {
-  if (bytes <= limits.max_attachment_bytes) return Status();
-  return Status(StatusCode::RESOURCE_EXHAUSTED,
-                absl::StrCat("Sent attachment larger than max (", bytes,
-                             " vs. ", limits.max_attachment_bytes, ")"));
+bool CheckAttachmentSize(uint64_t bytes, const Limits& limits, Status* error) {
+  if (bytes <= limits.max_attachment_bytes) return true;
+  *error = Status(StatusCode::RESOURCE_EXHAUSTED,
+                  absl::StrCat("Sent attachment larger than max (", bytes,
+                               " vs. ", limits.max_attachment_bytes, ")"));
+  return false;
 }
 
-Status DecodeMessage(const BufferChain& chain,
-                     google::protobuf::MessageLite* message) {
-  if (ABSL_PREDICT_FALSE(chain.size() > kMaxProtobufBytes)) {
-    return Status(
+Status ParseFailure(const BufferChain& chain,
+                    const google::protobuf::MessageLite& message) {
+  return Status(StatusCode::INTERNAL,
+                absl::StrCat("Failed to parse ", chain.size(), " bytes as a ",
+                             message.GetTypeName()));
+}
+
+bool DecodePieces(const BufferChain& chain,
+                  google::protobuf::MessageLite* message, Status* error) {
+  if (chain.size() > kMaxProtobufBytes) {
+    *error = Status(
         StatusCode::RESOURCE_EXHAUSTED,
         absl::StrCat("Received message larger than max (", chain.size(),
                      " vs. ", kMaxProtobufBytes, "): protobuf's own limit"));
+    return false;
   }
-  bool parsed;
-  if (ABSL_PREDICT_TRUE(chain.contiguous())) {
-    const std::string_view bytes = chain.front_view();
-    parsed =
-        message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
-  } else {
-    ChainInputStream stream(chain);
-    parsed = message->ParseFromZeroCopyStream(&stream);
-  }
-  if (ABSL_PREDICT_TRUE(parsed)) return Status();
-  return ParseFailure(chain, *message);
+  ChainInputStream stream(chain);
+  if (message->ParseFromZeroCopyStream(&stream)) return true;
+  *error = ParseFailure(chain, *message);
+  return false;
 }
 
 }  // namespace rpc::internal

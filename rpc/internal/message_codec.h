@@ -7,7 +7,11 @@
 //
 //   MessageScratch scratch;
 //   OutgoingFrame frame;
-//   Status status = EncodeMessage(request, transport, limits, scratch, frame);
+//   Status error;
+//   if (!EncodeMessage(request, transport, limits, scratch, frame, &error)) ...
+//
+// Success is a bool here, for these are on the path of every call, and a Status
+// that nobody looks at has to be made and destroyed all the same.
 //
 // Thread rule: no state; the messages belong to the caller.
 #ifndef VERBENA_RPC_INTERNAL_MESSAGE_CODEC_H_
@@ -17,7 +21,10 @@
 #include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
+#include <utility>
 
+#include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/status/statusor.h"
 #include "google/protobuf/message_lite.h"
@@ -39,64 +46,103 @@ struct MessageScratch {
 
 // How a side sends its messages.
 struct EncodeLimits {
-  // Up to this many bytes go by scratch memory.
-  size_t copy_bytes = 0;
+  // Up to this many bytes go by scratch memory; at most max_bytes.
+  uint64_t copy_bytes = 0;
   // A larger message is refused.
-  uint64_t max_bytes = kMaxProtobufBytes;
+  uint64_t max_bytes = 0;
 
+  EncodeLimits() = default;
   // `max_message_bytes`: what the user allows.
   EncodeLimits(const Limits& limits, uint64_t max_message_bytes)
-      : copy_bytes(std::min<size_t>(limits.copy_message_bytes,
-                                    MessageScratch::kBytes)),
-        max_bytes(std::min({limits.max_message_bytes, max_message_bytes,
-                            kMaxProtobufBytes})) {}
+      : max_bytes(std::min(
+            {limits.max_message_bytes, max_message_bytes, kMaxProtobufBytes})) {
+    copy_bytes = std::min<uint64_t>(
+        {limits.copy_message_bytes, MessageScratch::kBytes, max_bytes});
+  }
 };
 
 Status MessageTooLargeToSend(uint64_t bytes, uint64_t limit);
 Status MessageChangedWhileSent();
 Status NoMemoryToSend(uint64_t bytes, const absl::Status& cause);
 
-// RESOURCE_EXHAUSTED where an attachment is larger than the peer or the
-// transport can take; names both sizes.
-Status CheckAttachmentSize(uint64_t bytes, const Limits& limits);
+// False where an attachment is larger than the peer or the transport can take:
+// RESOURCE_EXHAUSTED, which names both sizes.
+bool CheckAttachmentSize(uint64_t bytes, const Limits& limits, Status* error);
+
+// False where the message did not fit its own size.
+inline bool SerializeTo(const google::protobuf::MessageLite& message,
+                        std::byte* target, size_t size, Status* error) {
+  auto* const begin = reinterpret_cast<uint8_t*>(target);
+  const uint8_t* const end = message.SerializeWithCachedSizesToArray(begin);
+  if (ABSL_PREDICT_TRUE(end == begin + size)) return true;
+  *error = MessageChangedWhileSent();
+  return false;
+}
+
+// EncodeMessage for a message of `size` > limits.copy_bytes bytes.
+template <class Transport>
+ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
+    const google::protobuf::MessageLite& message, size_t size,
+    Transport& transport, const EncodeLimits& limits, OutgoingFrame& frame,
+    Status* error) {
+  if (size > limits.max_bytes) {
+    *error = MessageTooLargeToSend(size, limits.max_bytes);
+    return false;
+  }
+  absl::StatusOr<Buffer> buffer = transport.AllocateBuffer(size);
+  if (!buffer.ok()) {
+    *error = NoMemoryToSend(size, buffer.status());
+    return false;
+  }
+  if (!SerializeTo(message, buffer->mutable_data(), size, error)) return false;
+  frame.has_message = true;
+  frame.message.Append(*std::move(buffer));
+  return true;
+}
 
 // Sets `frame`'s message. `scratch` must live until the frame is sent.
 // `transport` is a ClientTransport or a ServerTransport. Errors:
 // RESOURCE_EXHAUSTED (the size limit, or the memory budget), INTERNAL (the
 // message changed meanwhile).
 template <class Transport>
-Status EncodeMessage(const google::protobuf::MessageLite& message,
-                     Transport& transport, const EncodeLimits& limits,
-                     MessageScratch& scratch, OutgoingFrame& frame) {
+bool EncodeMessage(const google::protobuf::MessageLite& message,
+                   Transport& transport, const EncodeLimits& limits,
+                   MessageScratch& scratch, OutgoingFrame& frame,
+                   Status* error) {
   const size_t size = message.ByteSizeLong();
-  if (ABSL_PREDICT_FALSE(size > limits.max_bytes)) {
-    return MessageTooLargeToSend(size, limits.max_bytes);
+  if (ABSL_PREDICT_FALSE(size > limits.copy_bytes)) {
+    return EncodeLargeMessage(message, size, transport, limits, frame, error);
   }
-  std::byte* target = scratch.bytes;
-  Buffer buffer;
-  if (size > limits.copy_bytes) {
-    absl::StatusOr<Buffer> allocated = transport.AllocateBuffer(size);
-    if (!allocated.ok()) return NoMemoryToSend(size, allocated.status());
-    buffer = *std::move(allocated);
-    target = buffer.mutable_data();
-  }
-  auto* const begin = reinterpret_cast<uint8_t*>(target);
-  const uint8_t* const end = message.SerializeWithCachedSizesToArray(begin);
-  if (ABSL_PREDICT_FALSE(end != begin + size)) return MessageChangedWhileSent();
+  if (!SerializeTo(message, scratch.bytes, size, error)) return false;
   frame.has_message = true;
-  if (size > limits.copy_bytes) {
-    frame.message.Append(std::move(buffer));
-  } else {
-    frame.small_message = absl::MakeConstSpan(target, size);
-  }
-  return Status();
+  frame.small_message = absl::MakeConstSpan(scratch.bytes, size);
+  return true;
 }
+
+// DecodeMessage where the message is in pieces, too large, or does not parse.
+bool DecodePieces(const BufferChain& chain,
+                  google::protobuf::MessageLite* message, Status* error);
+Status ParseFailure(const BufferChain& chain,
+                    const google::protobuf::MessageLite& message);
 
 // Parses `chain` into `*message`, whose former content is gone; strings and
 // sub-messages that it already has are used again. INTERNAL where the bytes are
 // not a complete message of this type.
-Status DecodeMessage(const BufferChain& chain,
-                     google::protobuf::MessageLite* message);
+inline bool DecodeMessage(const BufferChain& chain,
+                          google::protobuf::MessageLite* message,
+                          Status* error) {
+  if (ABSL_PREDICT_FALSE(!chain.contiguous() ||
+                         chain.size() > kMaxProtobufBytes)) {
+    return DecodePieces(chain, message, error);
+  }
+  const std::string_view bytes = chain.front_view();
+  if (ABSL_PREDICT_TRUE(message->ParseFromArray(
+          bytes.data(), static_cast<int>(bytes.size())))) {
+    return true;
+  }
+  *error = ParseFailure(chain, *message);
+  return false;
+}
 
 }  // namespace rpc::internal
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -25,6 +26,11 @@ Status WritePairs(HeaderKind kind, const MetadataMap& metadata,
   return Status();
 }
 
+ABSL_ATTRIBUTE_NOINLINE Status NotOneMessage() {
+  return Status(StatusCode::INTERNAL,
+                "a unary call is one message, and this was not");
+}
+
 void WriteStatusText(const Status& status, HeaderBlockWriter& writer) {
   const std::string message = status.error_message();
   if (!message.empty()) writer.Add(HeaderKind::kStatusMessage, "", message);
@@ -40,12 +46,13 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
   auto* self = static_cast<ServerCall*>(method->spare_calls.Take());
   if (ABSL_PREDICT_FALSE(self == nullptr)) self = method->handler.NewCall();
   self->Begin(core, method, call);
-  Status status = self->Accept(frame);
+  Status error;
+  const bool accepted = self->Accept(frame, &error);
   CallbackScope scope(self);
-  if (ABSL_PREDICT_TRUE(status.ok())) {
+  if (ABSL_PREDICT_TRUE(accepted)) {
     self->Run();
   } else {
-    self->Respond(status, nullptr);
+    self->Respond(error, nullptr);
     self->Finished();
   }
   // OnClosed, and so completion, comes after this returns.
@@ -69,23 +76,30 @@ void ServerCall::Begin(ServerCore* core, ServerMethod* method,
   context_.deadline_ = call.deadline;
 }
 
-Status ServerCall::Accept(IncomingFrame& frame) {
-  if (ABSL_PREDICT_FALSE(!frame.header.empty())) {
-    context_.received_ = std::make_unique<ReceivedMetadata>();
-    Status status =
-        context_.received_->Add(frame.header, ReceivedMetadata::From::kClient,
-                                core_->max_metadata_bytes);
-    if (!status.ok()) return status;
+inline bool ServerCall::Accept(IncomingFrame& frame, Status* error) {
+  if (ABSL_PREDICT_FALSE(!frame.header.empty()) &&
+      !AcceptHeader(frame, error)) {
+    return false;
   }
   if (ABSL_PREDICT_FALSE(!frame.has_message || !frame.end)) {
-    return Status(StatusCode::INTERNAL,
-                  "a unary call is one message, and this was not");
+    *error = NotOneMessage();
+    return false;
   }
   moved_bytes_ = frame.message.size();
   if (!frame.attachment.empty()) {
     context_.received_attachment_ = std::move(frame.attachment);
   }
-  return DecodeRequest(frame.message);
+  const bool decoded = DecodeRequest(frame.message, error);
+  // The receive buffer goes back now: a handler may take its time.
+  frame.message.clear();
+  return decoded;
+}
+
+bool ServerCall::AcceptHeader(IncomingFrame& frame, Status* error) {
+  context_.received_ = std::make_unique<ReceivedMetadata>();
+  *error = context_.received_->Add(
+      frame.header, ReceivedMetadata::From::kClient, core_->max_metadata_bytes);
+  return error->ok();
 }
 
 void ServerCall::OnFrame(IncomingFrame&) {
@@ -159,50 +173,57 @@ void ServerCall::KeepPeer() {
 }
 
 void ServerCall::Respond(const Status& status, const Message* response) {
+  // The transport may have shut down meanwhile.
+  if (ABSL_PREDICT_FALSE(closed())) return;
+  if (ABSL_PREDICT_FALSE(!status.ok() || context_.sent_ != nullptr)) {
+    return RespondWithHeader(status, response);
+  }
   MessageScratch scratch;
   OutgoingFrame frame;
-  std::string header;
   Status error;
-  if (ABSL_PREDICT_TRUE(status.ok())) {
-    error = EncodeResponse(*response, scratch, frame);
-  } else {
-    error = status;
-  }
-  if (ABSL_PREDICT_FALSE(!error.ok() || context_.sent_ != nullptr)) {
-    Status header_error = EncodeHeader(error, header);
-    if (!header_error.ok()) {
-      error = std::move(header_error);
-      header.clear();
-      HeaderBlockWriter writer(&header);
-      WriteStatusText(error, writer);
-    }
-    frame.header = AsBytes(header);
-  }
-  if (ABSL_PREDICT_FALSE(!error.ok())) {
-    frame.has_message = false;
-    frame.small_message = {};
-    frame.message.clear();
-    frame.attachment.clear();
+  if (ABSL_PREDICT_FALSE(!EncodeResponse(*response, scratch, frame, &error))) {
+    return RespondWithHeader(error, nullptr);
   }
   frame.end = true;
-  frame.status_code = static_cast<uint32_t>(error.error_code());
   core_->transport->Send(handle_, std::move(frame));
 }
 
-Status ServerCall::EncodeResponse(const Message& response,
-                                  MessageScratch& scratch,
-                                  OutgoingFrame& frame) {
-  const Limits& limits = core_->transport->limits();
+void ServerCall::RespondWithHeader(const Status& status,
+                                   const Message* response) {
+  MessageScratch scratch;
+  OutgoingFrame frame;
+  Status final_status = status;
+  if (status.ok()) EncodeResponse(*response, scratch, frame, &final_status);
+  std::string header;
+  Status error = EncodeHeader(final_status, header);
+  if (!error.ok()) {
+    final_status = std::move(error);
+    header.clear();
+    HeaderBlockWriter writer(&header);
+    WriteStatusText(final_status, writer);
+  }
+  // An error goes alone.
+  if (!final_status.ok()) frame = OutgoingFrame();
+  frame.header = AsBytes(header);
+  frame.end = true;
+  frame.status_code = static_cast<uint32_t>(final_status.error_code());
+  core_->transport->Send(handle_, std::move(frame));
+}
+
+inline bool ServerCall::EncodeResponse(const Message& response,
+                                       MessageScratch& scratch,
+                                       OutgoingFrame& frame, Status* error) {
   if (!context_.sent_attachment_.empty()) {
     frame.attachment = std::move(context_.sent_attachment_);
-    Status status = CheckAttachmentSize(frame.attachment.size(), limits);
-    if (!status.ok()) return status;
+    if (!CheckAttachmentSize(frame.attachment.size(),
+                             core_->transport->limits(), error)) {
+      return false;
+    }
   }
-  Status status = EncodeMessage(
-      response, *core_->transport,
-      EncodeLimits(limits, core_->max_send_message_bytes), scratch, frame);
+  const bool encoded = EncodeMessage(
+      response, *core_->transport, core_->encode_limits, scratch, frame, error);
   moved_bytes_ += frame.small_message.size() + frame.message.size();
-  return status;
+  return encoded;
 }
 
 Status ServerCall::EncodeHeader(const Status& status, std::string& header) {
@@ -232,6 +253,7 @@ Status ServerCall::CheckHeaderSize(const Status& status, size_t bytes) const {
 }
 
 void ServerCall::SendInitialMetadataAlone() {
+  if (closed()) return;
   std::string header;
   HeaderBlockWriter writer(&header);
   if (context_.sent_ != nullptr) {
@@ -252,6 +274,7 @@ void ServerCall::SendInitialMetadataAlone() {
 }
 
 void ServerCall::CancelWith(absl::Status reason) {
+  if (closed()) return;
   core_->transport->Cancel(handle_, std::move(reason));
 }
 

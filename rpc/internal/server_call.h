@@ -56,7 +56,8 @@ class ServerCall : public CallSink,
 
   // Runs the handler, here or elsewhere; it ends in Finished.
   virtual void Run() = 0;
-  virtual Status DecodeRequest(const BufferChain& message) = 0;
+  // False where it does not parse, with the reason.
+  virtual bool DecodeRequest(const BufferChain& message, Status* error) = 0;
   // The call was cut off; once, before it is completed.
   virtual void OnCutOff() {}
   // Initial metadata that was sent alone left, or did not before the call
@@ -107,9 +108,13 @@ class ServerCall : public CallSink,
 
   void Begin(ServerCore* core, ServerMethod* method,
              const ServerSink::Call& call);
-  Status Accept(IncomingFrame& frame);
-  Status EncodeResponse(const Message& response, MessageScratch& scratch,
-                        OutgoingFrame& frame);
+  // Takes the request in; false where it is refused, with the reason.
+  bool Accept(IncomingFrame& frame, Status* error);
+  bool AcceptHeader(IncomingFrame& frame, Status* error);
+  bool EncodeResponse(const Message& response, MessageScratch& scratch,
+                      OutgoingFrame& frame, Status* error);
+  // Respond for an error, and where there are metadata.
+  void RespondWithHeader(const Status& status, const Message* response);
   Status EncodeHeader(const Status& status, std::string& header);
   Status CheckHeaderSize(const Status& status, size_t bytes) const;
 

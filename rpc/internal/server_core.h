@@ -12,6 +12,7 @@
 #include "rpc/internal/executor.h"
 #include "rpc/internal/free_list.h"
 #include "rpc/internal/handler_pacer.h"
+#include "rpc/internal/message_codec.h"
 #include "rpc/internal/method_handler.h"
 #include "rpc/transport.h"
 
@@ -40,8 +41,8 @@ class DetachedCalls {
 
 struct ServerCore {
   ServerTransport* transport = nullptr;
-  uint64_t max_send_message_bytes = 0;
-  size_t max_metadata_bytes = 0;
+  EncodeLimits encode_limits;
+  size_t max_metadata_bytes = 0;  // received
   Executor* executor = nullptr;
   DetachedCalls detached;
 };

@@ -7,9 +7,6 @@
 #ifndef VERBENA_RPC_INTERNAL_SYNC_UNARY_HANDLER_H_
 #define VERBENA_RPC_INTERNAL_SYNC_UNARY_HANDLER_H_
 
-#include <functional>
-#include <utility>
-
 #include "rpc/internal/method_handler.h"
 #include "rpc/internal/server_call.h"
 #include "rpc/server_context.h"
@@ -40,11 +37,12 @@ template <class ServiceType, class Request, class Response,
           class BaseRequest = Request, class BaseResponse = Response>
 class RpcMethodHandler final : public MethodHandler {
  public:
-  using Function = std::function<Status(ServiceType*, ServerContext*,
-                                        const Request*, Response*)>;
+  // A lambda without captures is one.
+  using Function = Status (*)(ServiceType*, ServerContext*, const Request*,
+                              Response*);
 
   RpcMethodHandler(Function function, ServiceType* service)
-      : function_(std::move(function)), service_(service) {}
+      : function_(function), service_(service) {}
 
   ServerCall* NewCall() override { return new Call(*this); }
 
@@ -54,8 +52,8 @@ class RpcMethodHandler final : public MethodHandler {
     explicit Call(const RpcMethodHandler& handler) : handler_(handler) {}
 
    private:
-    Status DecodeRequest(const BufferChain& message) override {
-      return DecodeMessage(message, &request_);
+    bool DecodeRequest(const BufferChain& message, Status* error) override {
+      return DecodeMessage(message, &request_, error);
     }
     void RunHandler() override {
       response_.Clear();

@@ -98,6 +98,14 @@ TEST_P(BadInputTest, ResponseThatDoesNotParse) {
   EXPECT_NE(status.error_message().find("Failed to parse"), std::string::npos);
 }
 
+TEST_P(BadInputTest, LargeResponseThatDoesNotParse) {
+  const Status status = SayWithResponse({.has_message = true,
+                                         .message = std::string(100000, '\xff'),
+                                         .end = true});
+  EXPECT_EQ(status.error_code(), StatusCode::INTERNAL);
+  EXPECT_NE(status.error_message().find("Failed to parse"), std::string::npos);
+}
+
 TEST_P(BadInputTest, ResponseThatDoesNotParseAndIsNotTheLastFrame) {
   const Status status =
       SayWithResponse({.has_message = true, .message = kNoMessage});

@@ -37,8 +37,12 @@ class EncodeTest : public ::testing::Test {
     message.set_payload(std::string(bytes < 130 ? bytes - 2 : bytes - 3, 'p'));
     EXPECT_EQ(message.ByteSizeLong(), bytes);
     expected_ = message.SerializeAsString();
-    return EncodeMessage(message, transport_, EncodeLimits(kLimits, max_bytes),
-                         scratch_, frame_);
+    Status status;
+    const bool encoded =
+        EncodeMessage(message, transport_, EncodeLimits(kLimits, max_bytes),
+                      scratch_, frame_, &status);
+    EXPECT_EQ(encoded, status.ok());
+    return status;
   }
 
   FakeTransport transport_;
@@ -80,10 +84,18 @@ TEST_F(EncodeTest, Limits) {
   const Status mine = Encode(201, 200);
   EXPECT_EQ(mine.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_NE(mine.error_message().find("201 vs. 200"), std::string::npos);
+  frame_ = OutgoingFrame();
   const Status transports = Encode(10001);
   EXPECT_EQ(transports.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_NE(transports.error_message().find("10001 vs. 10000"),
             std::string::npos);
+}
+
+Status Decode(const BufferChain& chain, SayRequest* message) {
+  Status status;
+  const bool decoded = DecodeMessage(chain, message, &status);
+  EXPECT_EQ(decoded, status.ok());
+  return status;
 }
 
 BufferChain InPieces(const std::string& bytes, size_t piece) {
@@ -102,7 +114,7 @@ TEST(DecodeTest, PiecesOfEverySize) {
   for (size_t piece = 1; piece <= bytes.size(); ++piece) {
     SayRequest parsed;
     parsed.set_status_message("what was there before is gone");
-    ASSERT_TRUE(DecodeMessage(InPieces(bytes, piece), &parsed).ok()) << piece;
+    ASSERT_TRUE(Decode(InPieces(bytes, piece), &parsed).ok()) << piece;
     EXPECT_EQ(parsed.SerializeAsString(), bytes);
   }
 }
@@ -110,15 +122,14 @@ TEST(DecodeTest, PiecesOfEverySize) {
 TEST(DecodeTest, EmptyChainIsAnEmptyMessage) {
   SayRequest parsed;
   parsed.set_text("before");
-  ASSERT_TRUE(DecodeMessage(BufferChain(), &parsed).ok());
+  ASSERT_TRUE(Decode(BufferChain(), &parsed).ok());
   EXPECT_EQ(parsed.text(), "");
 }
 
 TEST(DecodeTest, FailureNamesTheType) {
   for (const size_t piece : {1u, 100u}) {
     SayRequest parsed;
-    const Status status =
-        DecodeMessage(InPieces("\xff\xff\xff", piece), &parsed);
+    const Status status = Decode(InPieces("\xff\xff\xff", piece), &parsed);
     EXPECT_EQ(status.error_code(), StatusCode::INTERNAL);
     EXPECT_NE(status.error_message().find("rpc.testing.SayRequest"),
               std::string::npos);
@@ -137,7 +148,7 @@ class HugeBlock final : public BufferBlock {
 TEST(DecodeTest, BeyondProtobufsLimitIsRefused) {
   BufferChain chain(Buffer(new HugeBlock, nullptr, size_t{INT_MAX} + 1));
   SayRequest parsed;
-  const Status status = DecodeMessage(chain, &parsed);
+  const Status status = Decode(chain, &parsed);
   EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_NE(status.error_message().find("2147483648 vs. 2147483647"),
             std::string::npos)
