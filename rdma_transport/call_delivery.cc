@@ -13,9 +13,8 @@ std::unique_ptr<HeldFrame> MakeHeld(rpc::IncomingFrame& frame, bool opens) {
   held->header.assign(reinterpret_cast<const char*>(frame.header.data()),
                       frame.header.size());
   held->frame = std::move(frame);
-  held->frame.header = {
-      reinterpret_cast<const std::byte*>(held->header.data()),
-      held->header.size()};
+  held->frame.header = {reinterpret_cast<const std::byte*>(held->header.data()),
+                        held->header.size()};
   return held;
 }
 
@@ -39,9 +38,8 @@ HeldFrame* CallDelivery::Hold(Call& call, bool opens) {
 }
 
 void CallDelivery::Complete(Call& call, HeldFrame* held) {
-  held->frame.header = {
-      reinterpret_cast<const std::byte*>(held->header.data()),
-      held->header.size()};
+  held->frame.header = {reinterpret_cast<const std::byte*>(held->header.data()),
+                        held->header.size()};
   held->ready = true;
   if (!call.busy) poller_->MakeReady(&call);
 }

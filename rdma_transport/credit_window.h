@@ -18,8 +18,8 @@ namespace rdma {
 // The sender's half: what the peer granted.
 class SendCredits {
  public:
-  // The last credit is kept for a frame that only grants credits: two sides that
-  // both ran out could otherwise never tell each other.
+  // The last credit is kept for a frame that only grants credits: two sides
+  // that both ran out could otherwise never tell each other.
   static constexpr uint32_t kReserved = 1;
 
   void Reset(uint32_t initial) { held_ = initial; }
@@ -61,10 +61,9 @@ class ReceiveCredits {
   // How many could be granted now, and the granting of them. Bounded by the
   // frame's 16-bit field.
   uint16_t Owed() const {
-    return outstanding_ >= window_
-               ? 0
-               : static_cast<uint16_t>(
-                     std::min<uint32_t>(window_ - outstanding_, 0xffff));
+    return outstanding_ >= window_ ? 0
+                                   : static_cast<uint16_t>(std::min<uint32_t>(
+                                         window_ - outstanding_, 0xffff));
   }
   uint16_t Grant() {
     const uint16_t owed = Owed();
@@ -81,7 +80,8 @@ class ReceiveCredits {
     return true;
   }
 
-  // A larger window is granted as it is; a smaller one takes hold as frames come.
+  // A larger window is granted as it is; a smaller one takes hold as frames
+  // come.
   void SetWindow(uint32_t window) { window_ = window; }
   uint32_t window() const { return window_; }
   uint32_t outstanding() const { return outstanding_; }

@@ -29,13 +29,17 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
   device_options.allow_other_users = options.allow_other_users;
   const std::unique_ptr<Provider> provider = MakeSoftwareProvider();
   const bool any = options.device == "auto" || options.device == "soft";
-  const std::string name = any ? provider->ListDevices().front()
-                               : options.device;
+  const std::string name =
+      any ? provider->ListDevices().front() : options.device;
   absl::StatusOr<std::unique_ptr<Device>> device =
       provider->Open(name, device_options);
+  // A call says NOT_FOUND of what its method looked for, never of a device.
+  if (absl::IsNotFound(device.status())) {
+    return absl::UnavailableError(device.status().message());
+  }
   if (device.ok()) {
-    rpc::Log(rpc::LogLevel::kInfo,
-             absl::StrCat("using device ", name, " for '", options.device, "'"));
+    rpc::Log(rpc::LogLevel::kInfo, absl::StrCat("using device ", name, " for '",
+                                                options.device, "'"));
   }
   return device;
 }
@@ -69,8 +73,7 @@ absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Get(
 
 absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Create(
     std::unique_ptr<Device> device, uint64_t memory_budget_bytes) {
-  std::shared_ptr<DeviceContext> context =
-      absl::WrapUnique(new DeviceContext);
+  std::shared_ptr<DeviceContext> context = absl::WrapUnique(new DeviceContext);
   context->device_ = std::move(device);
   absl::StatusOr<std::unique_ptr<ProtectionDomain>> pd =
       ProtectionDomain::Create(context->device_.get());

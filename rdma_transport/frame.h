@@ -1,9 +1,9 @@
 // The frames of docs/wire_format.md: one frame is one SEND, at most one receive
 // buffer. This file lays them out and takes them apart; it decides nothing.
 //
-// The immediate of the SEND (the "tag") says what the frame is and which call it
-// belongs to; a SEND with invalidate has no immediate, so there the tag is the
-// first four bytes of the payload instead:
+// The immediate of the SEND (the "tag") says what the frame is and which call
+// it belongs to; a SEND with invalidate has no immediate, so there the tag is
+// the first four bytes of the payload instead:
 //
 //    31    28 27          20 19                         0
 //   +--------+--------------+----------------------------+

@@ -49,11 +49,10 @@ absl::StatusOr<Handshake> DecodeHandshake(std::string_view private_data,
   // The version comes before everything that a version may change.
   handshake.version = Load<uint16_t>(private_data, 4);
   if (handshake.version != kProtocolVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the ", std::string(own_role),
-                     " speaks protocol version ", kProtocolVersion, ", the ",
-                     std::string(peer_role), " version ", handshake.version,
-                     ": run the same Verbena on both sides"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the ", std::string(own_role), " speaks protocol version ",
+        kProtocolVersion, ", the ", std::string(peer_role), " version ",
+        handshake.version, ": run the same Verbena on both sides"));
   }
   if (private_data.size() < kHandshakeBytes) {
     return absl::InvalidArgumentError(

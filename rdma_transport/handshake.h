@@ -46,9 +46,9 @@ inline constexpr uint16_t kMinInitialCredits = 4;
 std::string EncodeHandshake(const Handshake& handshake);
 
 // INVALID_ARGUMENT: not this protocol, or values out of range.
-// FAILED_PRECONDITION: another version; the text names both, fit for the user of
-// either side.
-// `own_role` and `peer_role` name the sides in texts: "client", "server".
+// FAILED_PRECONDITION: another version; the text names both, fit for the user
+// of either side. `own_role` and `peer_role` name the sides in texts: "client",
+// "server".
 absl::StatusOr<Handshake> DecodeHandshake(std::string_view private_data,
                                           std::string_view own_role,
                                           std::string_view peer_role);

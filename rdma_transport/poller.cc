@@ -16,12 +16,12 @@
 namespace rdma {
 namespace {
 
-// How often a busy driver looks at what the CQ does not show: the clock every so
-// many turns, timers and the connection manager when the clock says so.
+// How often a busy driver looks at what the CQ does not show: the clock every
+// so many turns, timers and the connection manager when the clock says so.
 constexpr uint32_t kTurnsPerClock = 64;
 constexpr int64_t kLookAroundNs = 50'000;
-// A driver that lost its turn waits this long for it before it parks: the thread
-// that took it may only have had something to send.
+// A driver that lost its turn waits this long for it before it parks: the
+// thread that took it may only have had something to send.
 constexpr int64_t kRegainNs = 20'000;
 constexpr int kMaxKeepers = 64;
 constexpr int64_t kDrainNs = 5'000'000'000;
@@ -46,8 +46,8 @@ int64_t Poller::NowNs() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-Poller::Poller(std::shared_ptr<DeviceContext> context,
-               CallDeliverer* deliverer, const Options& options)
+Poller::Poller(std::shared_ptr<DeviceContext> context, CallDeliverer* deliverer,
+               const Options& options)
     : context_(std::move(context)),
       deliverer_(deliverer),
       spin_ns_(absl::ToInt64Nanoseconds(options.spin)),
@@ -302,8 +302,7 @@ void Poller::HandleCompletion(const ibv_wc& wc) {
     receive_pool_->Discard(wc.wr_id);
     last_connection_->OnReceiveError(wc);
   } else {
-    last_connection_->OnReceive(wc,
-                                receive_pool_->Take(wc.wr_id, wc.byte_len));
+    last_connection_->OnReceive(wc, receive_pool_->Take(wc.wr_id, wc.byte_len));
   }
 }
 

@@ -1,11 +1,11 @@
-// A poller: one CQ, one SRQ, the connections and calls that use them, timers, and
-// whoever drives it all.
+// A poller: one CQ, one SRQ, the connections and calls that use them, timers,
+// and whoever drives it all.
 //
 // A poller has no thread that works on it as such. Whoever holds its turnstile
-// drives it: a thread that blocks in a call (Wait), a thread that has something to
-// send and finds nobody driving (Run), else one of the poller's keepers, threads
-// that sleep while nothing happens. All state of the poller and its connections
-// belongs to the driver, so that its hot path takes no lock.
+// drives it: a thread that blocks in a call (Wait), a thread that has something
+// to send and finds nobody driving (Run), else one of the poller's keepers,
+// threads that sleep while nothing happens. All state of the poller and its
+// connections belongs to the driver, so that its hot path takes no lock.
 //
 // The driver releases the turnstile around every callback that may block. Where
 // one does, another thread (a waiting caller, or a keeper woken by the monitor)
@@ -77,8 +77,8 @@ class CmEventHandler {
 // Delivers a call's next event; what the poller's ready list is for.
 class CallDeliverer {
  public:
-  // Delivers what is due to `call`, which is not busy, one callback at most. The
-  // last thing it does may be Poller::RunCallback.
+  // Delivers what is due to `call`, which is not busy, one callback at most.
+  // The last thing it does may be Poller::RunCallback.
   virtual void DeliverNext(Call& call) = 0;
 
  protected:
@@ -130,7 +130,8 @@ class Poller {
   // Blocks until `event` is set, driving where nobody else does.
   void Wait(rpc::Event& event);
 
-  // Starts the first keeper, so that the poller is driven while no thread waits.
+  // Starts the first keeper, so that the poller is driven while no thread
+  // waits.
   void StartKeepers();
   // Ends the keepers. REQUIRES: not called by one.
   void StopKeepers();
@@ -209,8 +210,9 @@ class Poller {
          const Options& options);
   absl::Status Init(const Options& options);
 
-  // One round: completions, tasks, ready calls, flushes, now and then timers and
-  // connection events. True if anything happened. The turnstile may be lost.
+  // One round: completions, tasks, ready calls, flushes, now and then timers
+  // and connection events. True if anything happened. The turnstile may be
+  // lost.
   bool Turn();
   bool PollCompletions();
   void OnQueueSeenEmpty();

@@ -26,8 +26,7 @@ class ReceivePool::Block final : public rpc::BufferBlock {
 absl::StatusOr<ReceivePool*> ReceivePool::Create(
     ProtectionDomain* pd, SharedReceiveQueue* srq,
     std::shared_ptr<void> keep_alive, const Options& options) {
-  auto* const pool =
-      new ReceivePool(pd, srq, std::move(keep_alive), options);
+  auto* const pool = new ReceivePool(pd, srq, std::move(keep_alive), options);
   if (absl::Status status = pool->Reserve(0); !status.ok()) {
     delete pool;
     return status;
@@ -86,8 +85,7 @@ void ReceivePool::ReplenishSlow() {
     static auto* const limiter = new rpc::LogLimiter(absl::Seconds(10));
     if (limiter->Allow()) {
       rpc::Log(rpc::LogLevel::kWarning,
-               absl::StrCat("receive buffers run short: ",
-                            status.ToString()));
+               absl::StrCat("receive buffers run short: ", status.ToString()));
     }
   }
 }
@@ -100,8 +98,7 @@ absl::Status ReceivePool::PostUpTo(uint32_t target) {
     }
     ibv_recv_wr wrs[kBatch];
     ibv_sge sges[kBatch];
-    const uint32_t batch =
-        std::min({kBatch, target - posted_, free_count_});
+    const uint32_t batch = std::min({kBatch, target - posted_, free_count_});
     for (uint32_t i = 0; i < batch; ++i) {
       Block* const block = free_;
       free_ = block->next;
@@ -128,10 +125,10 @@ absl::Status ReceivePool::PostUpTo(uint32_t target) {
 
 absl::Status ReceivePool::AddSlab() {
   if (!CanGrow()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        registered_bytes_, " of ", options_.budget_bytes,
-        " bytes of receive buffers are in use: raise "
-        "verbena.receive_budget_bytes"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(registered_bytes_, " of ", options_.budget_bytes,
+                     " bytes of receive buffers are in use: raise "
+                     "verbena.receive_budget_bytes"));
   }
   absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
       MemoryRegion::Create(pd_, SlabBytes(), IBV_ACCESS_LOCAL_WRITE);
@@ -168,9 +165,8 @@ void ReceivePool::Return(Block* block) {
   Block* head = returned_.load(std::memory_order_relaxed);
   do {
     block->next = head;
-  } while (!returned_.compare_exchange_weak(head, block,
-                                            std::memory_order_release,
-                                            std::memory_order_relaxed));
+  } while (!returned_.compare_exchange_weak(
+      head, block, std::memory_order_release, std::memory_order_relaxed));
   Drop();
 }
 

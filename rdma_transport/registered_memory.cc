@@ -197,7 +197,8 @@ absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
   }
   if (absl::Status status = Grow(bytes); !status.ok()) return status;
   if (FindFreeRun(bytes, &run)) return run;
-  return absl::InternalError("a new arena has no room for what it was made for");
+  return absl::InternalError(
+      "a new arena has no room for what it was made for");
 }
 
 // Best fit: the smallest run that is large enough.

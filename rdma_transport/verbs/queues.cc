@@ -5,17 +5,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "rdma_transport/verbs/verbs_error.h"
-#include "rpc/logging.h"
 
 namespace rdma {
-namespace {
-
-void LogIfFailed(const char* call, int error) {
-  if (error == 0) return;
-  rpc::Log(rpc::LogLevel::kError, VerbsError(call, error).ToString());
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<CompletionChannel>> CompletionChannel::Create(
     Device* device) {
@@ -98,10 +89,10 @@ absl::StatusOr<std::unique_ptr<QueuePair>> QueuePair::Create(
                       absl::StrCat("max_send_wr ", depths.max_send_wr));
   }
   // ibv_create_qp writes back what it granted.
-  return absl::WrapUnique(new QueuePair(
-      pd->device(), qp,
-      Depths{init.cap.max_send_wr, init.cap.max_send_sge,
-             init.cap.max_inline_data}));
+  return absl::WrapUnique(
+      new QueuePair(pd->device(), qp,
+                    Depths{init.cap.max_send_wr, init.cap.max_send_sge,
+                           init.cap.max_inline_data}));
 }
 
 QueuePair::~QueuePair() {

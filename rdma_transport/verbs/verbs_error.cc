@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/logging.h"
 
 namespace rdma {
 namespace {
@@ -55,6 +56,11 @@ absl::Status VerbsError(std::string_view call, int error,
   if (!what.empty()) absl::StrAppend(&text, ", ", std::string(what));
   if (*remedy != '\0') absl::StrAppend(&text, ": ", remedy);
   return absl::Status(code, text);
+}
+
+void LogIfFailed(std::string_view call, int error) {
+  if (error == 0) return;
+  rpc::Log(rpc::LogLevel::kError, VerbsError(call, error).ToString());
 }
 
 }  // namespace rdma
