@@ -31,12 +31,12 @@ TransportCounters& TransportCounters::Get() {
 }
 
 Connection::Connection(Poller* poller, CallDelivery* delivery,
-                       ConnectionOwner* owner, const Settings& settings,
-                       bool is_client)
+                       ConnectionOwner* owner,
+                       const rpc::TransportOptions& options, bool is_client)
     : poller_(poller),
       delivery_(delivery),
       owner_(owner),
-      settings_(settings),
+      options_(options),
       is_client_(is_client),
       send_queue_(0) {}
 
@@ -45,19 +45,19 @@ absl::Status Connection::Init() {
   use_windows_ = context.has_memory_windows();
   QueuePair::Depths depths;
   const ibv_device_attr& limits = context.device()->attributes();
-  depths.max_send_wr = std::min<uint32_t>(kSendQueueDepth,
-                                          static_cast<uint32_t>(limits.max_qp_wr));
+  depths.max_send_wr = std::min<uint32_t>(
+      kSendQueueDepth, static_cast<uint32_t>(limits.max_qp_wr));
   depths.max_send_sge =
       std::min<uint32_t>(kMaxSendSge, static_cast<uint32_t>(limits.max_sge));
-  depths.max_inline_data = std::min<uint32_t>(
-      kMaxInlineBytes, context.device()->max_inline_data());
-  auto qp = QueuePair::Create(context.pd(), poller_->cq(), poller_->srq(),
-                              depths);
+  depths.max_inline_data =
+      std::min<uint32_t>(kMaxInlineBytes, context.device()->max_inline_data());
+  auto qp =
+      QueuePair::Create(context.pd(), poller_->cq(), poller_->srq(), depths);
   if (!qp.ok()) return qp.status();
   qp_ = *std::move(qp);
   send_queue_ = SendQueue(std::min(kSendQueueDepth, qp_->depths().max_send_wr));
-  inline_limit_ = std::min<uint32_t>(qp_->depths().max_inline_data,
-                                     kMaxInlineBytes);
+  inline_limit_ =
+      std::min<uint32_t>(qp_->depths().max_inline_data, kMaxInlineBytes);
   if (absl::Status status = poller_->receive_pool().Reserve(kInitialWindow);
       !status.ok()) {
     return status;
@@ -73,17 +73,17 @@ Handshake Connection::OwnHandshake() const {
   own.features = use_windows_ ? kFeatureWindows : 0;
   own.receive_buffer_bytes = poller_->receive_pool().buffer_bytes();
   own.initial_credits = kInitialWindow;
-  own.max_message_bytes = settings_.max_receive_message_bytes;
-  own.max_attachment_bytes = settings_.max_receive_attachment_bytes;
-  own.max_calls = settings_.max_calls;
+  own.max_message_bytes = options_.max_receive_message_bytes;
+  own.max_attachment_bytes = options_.max_receive_attachment_bytes;
+  own.max_calls = kMaxCalls;
   return own;
 }
 
 void Connection::ApplyPeerHandshake(const Handshake& peer) {
   peer_windows_ = (peer.features & kFeatureWindows) != 0;
   frame_limit_ = eager_limit_ = peer.receive_buffer_bytes;
-  if (settings_.eager_limit_bytes != 0) {
-    eager_limit_ = std::min(frame_limit_, settings_.eager_limit_bytes);
+  if (options_.eager_limit_bytes != 0) {
+    eager_limit_ = std::min(frame_limit_, options_.eager_limit_bytes);
   }
   peer_initial_credits_ = peer.initial_credits;
   send_credits_.Reset(peer.initial_credits);
@@ -92,19 +92,17 @@ void Connection::ApplyPeerHandshake(const Handshake& peer) {
   peer_max_attachment_bytes_ = peer.max_attachment_bytes;
 }
 
-absl::StatusOr<Connection*> Connection::Connect(Poller* poller,
-                                                CallDelivery* delivery,
-                                                ConnectionOwner* owner,
-                                                const SocketAddress& address,
-                                                const Settings& settings) {
+absl::StatusOr<Connection*> Connection::Connect(
+    Poller* poller, CallDelivery* delivery, ConnectionOwner* owner,
+    const SocketAddress& address, const rpc::TransportOptions& options) {
   std::unique_ptr<Connection> connection = absl::WrapUnique(
-      new Connection(poller, delivery, owner, settings, /*is_client=*/true));
+      new Connection(poller, delivery, owner, options, /*is_client=*/true));
   if (absl::Status status = connection->Init(); !status.ok()) return status;
   ConnectionParameters parameters;
   parameters.private_data = EncodeHandshake(connection->OwnHandshake());
   parameters.initiator_depth = parameters.responder_resources = kMaxReads;
   absl::StatusOr<CmId*> id = poller->connection_manager().Connect(
-      address, connection->qp_->get(), parameters, settings.connect_timeout,
+      address, connection->qp_->get(), parameters, options.connect_timeout,
       static_cast<CmEventHandler*>(connection.get()));
   if (!id.ok()) return id.status();
   connection->id_ = *id;
@@ -112,11 +110,9 @@ absl::StatusOr<Connection*> Connection::Connect(Poller* poller,
   return connection.release();
 }
 
-absl::StatusOr<Connection*> Connection::Accept(Poller* poller,
-                                               CallDelivery* delivery,
-                                               ConnectionOwner* owner,
-                                               const CmEvent& event,
-                                               const Settings& settings) {
+absl::StatusOr<Connection*> Connection::Accept(
+    Poller* poller, CallDelivery* delivery, ConnectionOwner* owner,
+    const CmEvent& event, const rpc::TransportOptions& options) {
   ConnectionManager& cm = poller->connection_manager();
   const auto decline = [&](const absl::Status& why) {
     cm.Reject(event.id,
@@ -125,10 +121,11 @@ absl::StatusOr<Connection*> Connection::Accept(Poller* poller,
     cm.Destroy(event.id);
     return why;
   };
-  const absl::StatusOr<Handshake> peer = DecodeHandshake(event.private_data, "server", "client");
+  const absl::StatusOr<Handshake> peer =
+      DecodeHandshake(event.private_data, "server", "client");
   if (!peer.ok()) return decline(peer.status());
   std::unique_ptr<Connection> connection = absl::WrapUnique(
-      new Connection(poller, delivery, owner, settings, /*is_client=*/false));
+      new Connection(poller, delivery, owner, options, /*is_client=*/false));
   if (absl::Status status = connection->Init(); !status.ok()) {
     return decline(status);
   }
@@ -174,8 +171,9 @@ void Connection::OnCmEvent(CmEvent& event) {
       absl::Status why = event.status;
       if (event.rejected && !event.private_data.empty()) {
         const std::string reason(event.private_data.c_str());
-        why = absl::UnavailableError(absl::StrCat(
-            "the server at ", peer_name_, " rejected the connection: ", reason));
+        why = absl::UnavailableError(
+            absl::StrCat("the server at ", peer_name_,
+                         " rejected the connection: ", reason));
       }
       Close(why);
       return;
@@ -192,7 +190,8 @@ void Connection::OnCmEvent(CmEvent& event) {
 
 void Connection::OnUp(const CmEvent& event) {
   if (state_ != State::kConnecting) return;  // a server's is up since Accept
-  const absl::StatusOr<Handshake> peer = DecodeHandshake(event.private_data, "client", "server");
+  const absl::StatusOr<Handshake> peer =
+      DecodeHandshake(event.private_data, "client", "server");
   if (!peer.ok()) {
     Close(absl::Status(absl::StatusCode::kUnavailable,
                        absl::StrCat("the server at ", peer_name_, ": ",
@@ -211,9 +210,9 @@ void Connection::OnUp(const CmEvent& event) {
 }
 
 void Connection::OnPolled() {
-  Close(absl::UnavailableError(absl::StrCat(
-      "the connection to ", peer_name_,
-      " was closed by the peer, or the peer ended")));
+  Close(absl::UnavailableError(
+      absl::StrCat("the connection to ", peer_name_,
+                   " was closed by the peer, or the peer ended")));
 }
 
 // ---- Calls.
@@ -283,8 +282,8 @@ void Connection::SendFrame(Call& call, rpc::OutgoingFrame& frame,
                            Outgoing& out) {
   out.fields.slot = call.slot;
   out.fields.call_sequence = call.sequence;
-  out.fields.flags = (frame.end ? kEnd : 0) |
-                     (frame.has_message ? kHasMessage : 0);
+  out.fields.flags =
+      (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
   out.header = frame.header;
   out.small_message = frame.small_message;
   out.message = std::move(frame.message);
@@ -305,10 +304,10 @@ void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
   const bool peer_knows = !is_client_ || call.open_sent;
   if (call.owes_done) SendDone(call);
   AbandonReads(call.handle);
+  ExpireOffersOf(call);
   if (peer_knows) {
     SendControl(FrameKind::kReset, {call.slot, call.sequence},
-                static_cast<uint32_t>(why.code()),
-                std::string(why.message()),
+                static_cast<uint32_t>(why.code()), std::string(why.message()),
                 not_run && !is_client_ ? kNotRun : 0);
   } else {
     // What it wanted to send is still here.
@@ -330,6 +329,7 @@ void Connection::Close(const absl::Status& why) {
   state_ = State::kClosing;
   poller_->timers().Cancel(&shrink_timer_);
   poller_->timers().Cancel(&memory_timer_);
+  poller_->timers().Cancel(&offer_timer_);
   queue_.clear();
   early_.clear();
   invalidations_.clear();
@@ -352,8 +352,8 @@ void Connection::Close(const absl::Status& why) {
   MaybeFinish();
 }
 
-// What completed in order but unsignaled raises no completion, not even when the
-// QP flushes: one that does tells that all before it is done with.
+// What completed in order but unsignaled raises no completion, not even when
+// the QP flushes: one that does tells that all before it is done with.
 void Connection::PostMarker() {
   if (marker_posted_ || !send_queue_.ends_unsignaled() ||
       !send_queue_.HasRoom(1)) {

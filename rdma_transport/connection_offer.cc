@@ -59,10 +59,9 @@ absl::Status Connection::ChooseOffers(Outgoing& out, bool* message,
     *attachment = attachment_bytes > 0;
     if (front + 2 * kOffered <= frame_limit_) return absl::OkStatus();
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("metadata of ", out.header.size(),
-                   " bytes does not fit the peer's frames of ", frame_limit_,
-                   " bytes"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "metadata of ", out.header.size(),
+      " bytes does not fit the peer's frames of ", frame_limit_, " bytes"));
 }
 
 absl::Status Connection::AddWindows(Offer& offer) {
@@ -139,8 +138,8 @@ void Connection::AnswerOffer(const OfferKey& key, uint32_t invalidated_rkey,
   }
 }
 
-// The peer says that it is done; the windows make sure of it. One of them it may
-// have invalidated itself.
+// The peer says that it is done; the windows make sure of it. One of them it
+// may have invalidated itself.
 void Connection::RevokeOffer(Offer& offer, uint32_t invalidated_rkey) {
   for (const std::unique_ptr<MemoryWindow>& window : offer.windows) {
     if (window->rkey() == invalidated_rkey) continue;
@@ -177,26 +176,63 @@ void Connection::FinishOffer(Offer& offer) {
   offers_.Remove(offer.id);
 }
 
+// The peer stops reading, and says so, once it hears that the call is over. One
+// that does not is cut off: revoking under its READ would break the connection
+// all the same.
+void Connection::ExpireOffersOf(const Call& call) {
+  // Longer than this is for ever.
+  constexpr absl::Duration kLongest = absl::Hours(24 * 365);
+  const int64_t expiry_ns =
+      Poller::NowNs() +
+      absl::ToInt64Nanoseconds(std::min(options_.offer_grace, kLongest));
+  for (const uint64_t id : offers_.Unanswered({call.slot, call.sequence})) {
+    expiring_offers_.emplace_back(expiry_ns, id);
+  }
+  if (!expiring_offers_.empty() && !offer_timer_.scheduled()) {
+    poller_->Schedule(&offer_timer_, expiring_offers_.front().first);
+  }
+}
+
+void Connection::OnOfferTimer() {
+  const int64_t now_ns = Poller::NowNs();
+  while (!expiring_offers_.empty()) {
+    const auto [expiry_ns, id] = expiring_offers_.front();
+    if (offers_.Find(id) != nullptr) {
+      if (expiry_ns > now_ns) {
+        poller_->Schedule(&offer_timer_, expiry_ns);
+        return;
+      }
+      return Close(absl::UnavailableError(absl::StrCat(
+          "the connection to ", peer_name_, " was closed: the peer held on to ",
+          "a message for ", absl::FormatDuration(options_.offer_grace),
+          " after its call had ended")));
+    }
+    expiring_offers_.pop_front();
+  }
+}
+
 // ---- The peer's offers.
 
 absl::Status Connection::CheckOfferLimits(const IncomingRead& read) const {
-  if (read.message_bytes() > settings_.max_receive_message_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "Received message larger than max (", read.message_bytes(), " vs. ",
-        settings_.max_receive_message_bytes, ")"));
+  if (read.message_bytes() > options_.max_receive_message_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Received message larger than max (", read.message_bytes(),
+                     " vs. ", options_.max_receive_message_bytes, ")"));
   }
-  if (read.attachment_bytes() > settings_.max_receive_attachment_bytes) {
+  if (read.attachment_bytes() > options_.max_receive_attachment_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "Received attachment larger than max (", read.attachment_bytes(),
-        " vs. ", settings_.max_receive_attachment_bytes, ")"));
+        " vs. ", options_.max_receive_attachment_bytes, ")"));
   }
   const uint64_t budget = poller_->context().memory().budget_bytes();
   if (read.message_bytes() > budget || read.attachment_bytes() > budget ||
       read.message_bytes() + read.attachment_bytes() > budget) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "Received ", read.message_bytes(), " bytes of message and ",
-        read.attachment_bytes(), " of attachment, more than the receiver's "
-        "memory budget (", budget, "): raise verbena.memory_budget_bytes"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Received ", read.message_bytes(),
+                     " bytes of message and ", read.attachment_bytes(),
+                     " of attachment, more than the receiver's "
+                     "memory budget (",
+                     budget, "): raise verbena.memory_budget_bytes"));
   }
   return absl::OkStatus();
 }
@@ -304,9 +340,8 @@ void Connection::FinishRead(IncomingRead* read) {
   reads_.erase(found);
   if (state_ != State::kUp) return;
   const uint32_t done_rkey = peer_windows_ ? finished->done_rkey() : 0;
-  Call* const call = finished->abandoned()
-                         ? nullptr
-                         : poller_->calls().Find(finished->call());
+  Call* const call =
+      finished->abandoned() ? nullptr : poller_->calls().Find(finished->call());
   HeldFrame* const held = finished->held();
   if (call == nullptr || held == nullptr) {
     SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);

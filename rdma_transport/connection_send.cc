@@ -183,8 +183,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
   at = Append(at, out.message);
   Append(at, out.attachment);
   sge = {reinterpret_cast<uint64_t>(buffer->data()),
-         static_cast<uint32_t>(frame_bytes),
-         RegisteredMemory::LkeyOf(*buffer)};
+         static_cast<uint32_t>(frame_bytes), RegisteredMemory::LkeyOf(*buffer)};
   holds.buffers.push_back(*std::move(buffer));
   PostSend(out, &sge, 1, /*is_inline=*/false, std::move(holds));
   AfterPost(out);
@@ -221,8 +220,8 @@ bool Connection::GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
 bool Connection::GatherBuffers(Outgoing& out, size_t front_bytes,
                                std::vector<ibv_sge>* sges, SendEntry* holds) {
   RegisteredMemory& memory = poller_->context().memory();
-  const size_t parts = 1 + out.message.buffers().size() +
-                       out.attachment.buffers().size();
+  const size_t parts =
+      1 + out.message.buffers().size() + out.attachment.buffers().size();
   if (parts > qp_->depths().max_send_sge || !out.small_message.empty()) {
     return false;
   }
@@ -352,8 +351,8 @@ void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
   wr.next = nullptr;
   wr.sg_list = const_cast<ibv_sge*>(sges);
   wr.num_sge = count;
-  wr.send_flags = (signaled ? IBV_SEND_SIGNALED : 0) |
-                  (is_inline ? IBV_SEND_INLINE : 0);
+  wr.send_flags =
+      (signaled ? IBV_SEND_SIGNALED : 0) | (is_inline ? IBV_SEND_INLINE : 0);
   if (out.invalidate_rkey != 0) {
     wr.opcode = IBV_WR_SEND_WITH_INV;
     wr.invalidate_rkey = out.invalidate_rkey;

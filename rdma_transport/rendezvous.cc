@@ -23,6 +23,12 @@ Offer* OfferTable::FindOldest(const OfferKey& key) {
   return found == by_call_.end() ? nullptr : Find(found->second.front());
 }
 
+const std::deque<uint64_t>& OfferTable::Unanswered(const OfferKey& key) const {
+  static const auto* const none = new std::deque<uint64_t>;
+  const auto found = by_call_.find(key);
+  return found == by_call_.end() ? *none : found->second;
+}
+
 void OfferTable::MarkAnswered(Offer& offer) {
   const auto found = by_call_.find(offer.key);
   if (found == by_call_.end()) return;
@@ -91,8 +97,8 @@ ReadChunk IncomingRead::NextChunk(uint32_t limit) {
   const Segment& segment = segments_[current_];
   Part& part = current_ < message_segments_ ? message_ : attachment_;
   ReadChunk chunk;
-  chunk.bytes = static_cast<uint32_t>(
-      std::min<uint64_t>(limit, segment.length - at_));
+  chunk.bytes =
+      static_cast<uint32_t>(std::min<uint64_t>(limit, segment.length - at_));
   chunk.to = part.buffer.mutable_data() + part_at_;
   chunk.lkey = RegisteredMemory::LkeyOf(part.buffer);
   chunk.remote_address = segment.address + at_;

@@ -62,6 +62,8 @@ class OfferTable {
   Offer* Find(uint64_t id);
   // The oldest one of a call that is not being revoked.
   Offer* FindOldest(const OfferKey& key);
+  // Those of a call that are not being revoked. Valid until the table changes.
+  const std::deque<uint64_t>& Unanswered(const OfferKey& key) const;
   // It is answered: FindOldest finds the next one from now on.
   void MarkAnswered(Offer& offer);
   void Remove(uint64_t id);
@@ -97,9 +99,7 @@ class IncomingRead {
 
   // The next piece to read, of at most `limit` bytes. REQUIRES: !all_issued().
   ReadChunk NextChunk(uint32_t limit);
-  bool all_issued() const {
-    return abandoned_ || current_ == segments_.size();
-  }
+  bool all_issued() const { return abandoned_ || current_ == segments_.size(); }
   void ChunkDone() { --outstanding_; }
   bool finished() const { return all_issued() && outstanding_ == 0; }
 
@@ -134,9 +134,9 @@ class IncomingRead {
   Part attachment_;
   std::vector<Segment> segments_;  // the message's, then the attachment's
   size_t message_segments_ = 0;
-  size_t current_ = 0;       // segment
-  uint64_t at_ = 0;          // bytes into it
-  uint64_t part_at_ = 0;     // bytes into its part's buffer
+  size_t current_ = 0;    // segment
+  uint64_t at_ = 0;       // bytes into it
+  uint64_t part_at_ = 0;  // bytes into its part's buffer
   uint32_t outstanding_ = 0;
   bool abandoned_ = false;
 };

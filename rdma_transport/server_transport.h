@@ -1,8 +1,8 @@
-// rpc::ServerTransport: listeners, the connections that came in, and a poller of
-// their own.
+// rpc::ServerTransport: listeners, the connections that came in, and a poller
+// of their own.
 //
-// Thread rule: public functions as rpc/transport.h says; the rest belongs to the
-// poller's driver.
+// Thread rule: public functions as rpc/transport.h says; the rest belongs to
+// the poller's driver.
 #ifndef VERBENA_RDMA_TRANSPORT_SERVER_TRANSPORT_H_
 #define VERBENA_RDMA_TRANSPORT_SERVER_TRANSPORT_H_
 
