@@ -1,5 +1,6 @@
 #include "rdma_transport/poller.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -23,6 +24,7 @@ constexpr int64_t kLookAroundNs = 50'000;
 // A driver that lost its turn waits this long for it before it parks: the
 // thread that took it may only have had something to send.
 constexpr int64_t kRegainNs = 20'000;
+constexpr int64_t kLetOthersWakeNs = 20'000;
 constexpr int kMaxKeepers = 64;
 constexpr int64_t kDrainNs = 5'000'000'000;
 
@@ -142,7 +144,7 @@ bool Poller::RunTasks() {
     oldest->run();
     delete std::exchange(oldest, oldest->next);
   }
-  WakeOthers();
+  WakeWaiters();
   return true;
 }
 
@@ -188,7 +190,7 @@ void Poller::Leave() {
 void Poller::Wait(rpc::Event& event) {
   while (!event.is_set()) {
     if (turnstile_.TryEnter()) {
-      DriveUntil([&event] { return event.is_set(); });
+      DriveUntil(Role::kWaiter, [&event] { return event.is_set(); });
       if (turnstile_.HeldByMe()) Leave();
     } else {
       WaitForTurn(event);
@@ -214,7 +216,7 @@ void Poller::WaitForTurn(rpc::Event& event) {
 }
 
 template <typename Done>
-void Poller::DriveUntil(Done done) {
+void Poller::DriveUntil(Role role, Done done) {
   int64_t idle_since_ns = 0;
   uint32_t idle_turns = 0;
   while (!done()) {
@@ -230,7 +232,7 @@ void Poller::DriveUntil(Done done) {
     const int64_t now_ns = NowNs();
     if (idle_since_ns == 0) idle_since_ns = now_ns;
     if (now_ns - idle_since_ns >= spin_ns_) {
-      Sleep(done);
+      Sleep(role, done);
       if (!turnstile_.HeldByMe()) return;
       idle_since_ns = 0;
     }
@@ -399,15 +401,19 @@ int Poller::SleepTimeoutMs() {
 }
 
 template <typename Done>
-void Poller::Sleep(Done done) {
+void Poller::Sleep(Role role, Done done) {
   channel_->DrainEvents();
-  // A wake-up that another sleeper has not seen yet stays for it; this thread
-  // then comes back from epoll_wait at once, until that one is gone.
-  if (sleepers_.load(std::memory_order_seq_cst) == 0 &&
-      !stopping_.load(std::memory_order_seq_cst)) {
+  // A wake-up that another sleeper has not seen yet stays for it.
+  bool wake_pending = false;
+  if (stopping_.load(std::memory_order_seq_cst)) {
+    wake_pending = true;
+  } else if (sleepers_.load(std::memory_order_seq_cst) == 0) {
     uint64_t wakes;
     [[maybe_unused]] const ssize_t drained =
         read(wake_fd_, &wakes, sizeof(wakes));
+  } else {
+    pollfd wake = {wake_fd_, POLLIN, 0};
+    wake_pending = poll(&wake, 1, 0) > 0;
   }
   if (ibv_req_notify_cq(cq_->get(), 0) != 0) return;
   // What completed before the arming raises no event: ibv_req_notify_cq(3).
@@ -416,14 +422,24 @@ void Poller::Sleep(Done done) {
   if (Turn() || !turnstile_.HeldByMe()) return;
 
   const int timeout_ms = SleepTimeoutMs();
+  const int waiters = role == Role::kWaiter ? 1 : 0;
+  sleeping_waiters_.fetch_add(waiters, std::memory_order_seq_cst);
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   const bool work_left = OpenForOthers();
   // From here on whoever makes `done` true sees a sleeper and wakes it.
   if (!work_left && !done() && !stopping_.load(std::memory_order_seq_cst)) {
-    epoll_event events[4];
-    epoll_wait(epoll_fd_, events, 4, timeout_ms);
+    if (wake_pending) {
+      // epoll_wait would return at once until that sleeper has had a CPU: this
+      // one's, where both are real-time threads that are bound to it.
+      const timespec pause = {0, kLetOthersWakeNs};
+      nanosleep(&pause, nullptr);
+    } else {
+      epoll_event events[4];
+      epoll_wait(epoll_fd_, events, 4, timeout_ms);
+    }
   }
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+  sleeping_waiters_.fetch_sub(waiters, std::memory_order_seq_cst);
   PollerMonitor::Get().Activate();
   if (!turnstile_.TryEnter()) return;
   last_look_ns_ = 0;
@@ -469,7 +485,7 @@ void Poller::Drain() {
     if (NowNs() > give_up_ns) return;
     std::this_thread::yield();
   }
-  DriveUntil([this, give_up_ns] {
+  DriveUntil(Role::kWaiter, [this, give_up_ns] {
     return (connections_.empty() && graveyard_.empty() &&
             ready_head_ == nullptr &&
             tasks_.load(std::memory_order_relaxed) == nullptr) ||
@@ -493,7 +509,8 @@ void Poller::KeeperMain() {
       ParkKeeper();
       continue;
     }
-    DriveUntil([this] { return stopping_.load(std::memory_order_relaxed); });
+    DriveUntil(Role::kKeeper,
+               [this] { return stopping_.load(std::memory_order_relaxed); });
     if (turnstile_.HeldByMe()) Leave();
   }
 }

@@ -171,13 +171,13 @@ class Poller {
   [[nodiscard]] bool RunCallback(bool quick, Function&& callback) {
     if (quick) {
       callback();
-      WakeOthers();
+      WakeWaiters();
       return true;
     }
     // What is left of this batch does not wait for the callback.
-    if (OpenForOthers()) WakeOthers();
+    if (OpenForOthers()) WakeAnySleeper();
     callback();
-    WakeOthers();
+    WakeWaiters();
     if (!turnstile_.TryEnter()) return false;
     // What this thread left for another driver comes before what it does now.
     RunTasks();
@@ -221,12 +221,15 @@ class Poller {
   bool RunTasks();
   void FlushDirty();
   bool LookAround();
+  // A keeper drives for others; a waiter for what makes its `done` true, which
+  // another thread may do meanwhile.
+  enum class Role { kKeeper, kWaiter };
   // Drives until `done` or until another thread took over.
   template <typename Done>
-  void DriveUntil(Done done);
+  void DriveUntil(Role role, Done done);
   // Sleeps until something happens, unless `done` by then.
   template <typename Done>
-  void Sleep(Done done);
+  void Sleep(Role role, Done done);
   int SleepTimeoutMs();
 
   // Lets others in, with no task left undone. True: callbacks are due, which
@@ -235,10 +238,14 @@ class Poller {
   void Leave();
   void WaitForTurn(rpc::Event& event);
   void WakeSleepers();
-  // A thread may sleep on the poller's events while what it waits for happened
-  // on this one.
-  void WakeOthers() {
+  // There is work for whoever sleeps on the poller's events.
+  void WakeAnySleeper() {
     if (sleepers_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
+  }
+  // A thread may sleep there while what it waits for happened on this one.
+  // Keepers wait for nothing.
+  void WakeWaiters() {
+    if (sleeping_waiters_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
   }
 
   void KeeperMain();
@@ -285,6 +292,7 @@ class Poller {
   std::atomic<Task*> tasks_{nullptr};
   // Threads in epoll_wait on behalf of this poller, and when they will wake.
   std::atomic<int> sleepers_{0};
+  std::atomic<int> sleeping_waiters_{0};  // those of them that are no keepers
   std::atomic<int64_t> sleeping_until_ns_{0};
 
   // Threads in Wait that do not drive.
