@@ -33,9 +33,9 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
       any ? provider->ListDevices().front() : options.device;
   absl::StatusOr<std::unique_ptr<Device>> device =
       provider->Open(name, device_options);
-  // A call says NOT_FOUND of what its method looked for, never of a device.
+  // An option with a wrong value. NOT_FOUND is for what a method looked for.
   if (absl::IsNotFound(device.status())) {
-    return absl::UnavailableError(device.status().message());
+    return absl::InvalidArgumentError(device.status().message());
   }
   if (device.ok()) {
     rpc::Log(rpc::LogLevel::kInfo, absl::StrCat("using device ", name, " for '",
@@ -87,8 +87,7 @@ absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Create(
 }
 
 bool DeviceContext::has_memory_windows() const {
-  return (device_->attributes().device_cap_flags &
-          (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
+  return HasType2Windows(device_->attributes());
 }
 
 }  // namespace rdma
