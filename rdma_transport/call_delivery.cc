@@ -168,13 +168,13 @@ void CallDelivery::DeliverClosed(Call& call) {
 void CallDelivery::Destroy(Call& call) {
   poller_->calls().Destroy(&call);
   if (drained_ != nullptr && poller_->calls().live() == 0) {
-    std::exchange(drained_, nullptr)->Set();
+    poller_->SetEvent(*std::exchange(drained_, nullptr));
   }
 }
 
 void CallDelivery::NotifyWhenDrained(rpc::Event* event) {
   if (poller_->calls().live() == 0) {
-    event->Set();
+    poller_->SetEvent(*event);
   } else {
     drained_ = event;
   }

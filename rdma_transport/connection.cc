@@ -12,10 +12,15 @@ namespace {
 
 constexpr uint32_t kSendQueueDepth = 256;
 constexpr uint32_t kMaxSendSge = 8;
-constexpr uint32_t kMaxReads = 16;
+constexpr int kMaxReads = 16;
 
 static_assert(kSendQueueDepth > 2 * kMaxSegments + 1,
               "a frame with both parts offered must fit the send queue");
+
+// READs at once, in either direction, where the device has `limit`.
+uint8_t ReadDepth(int limit) {
+  return static_cast<uint8_t>(std::clamp(limit, 1, kMaxReads));
+}
 
 // gRPC's form of a peer's address.
 std::string PeerName(const SocketAddress& address) {
@@ -100,7 +105,9 @@ absl::StatusOr<Connection*> Connection::Connect(
   if (absl::Status status = connection->Init(); !status.ok()) return status;
   ConnectionParameters parameters;
   parameters.private_data = EncodeHandshake(connection->OwnHandshake());
-  parameters.initiator_depth = parameters.responder_resources = kMaxReads;
+  const ibv_device_attr& limits = poller->context().device()->attributes();
+  parameters.initiator_depth = ReadDepth(limits.max_qp_init_rd_atom);
+  parameters.responder_resources = ReadDepth(limits.max_qp_rd_atom);
   absl::StatusOr<CmId*> id = poller->connection_manager().Connect(
       address, connection->qp_->get(), parameters, options.connect_timeout,
       static_cast<CmEventHandler*>(connection.get()));
@@ -131,10 +138,11 @@ absl::StatusOr<Connection*> Connection::Accept(
   }
   ConnectionParameters parameters;
   parameters.private_data = EncodeHandshake(connection->OwnHandshake());
-  parameters.initiator_depth =
-      std::min<uint8_t>(kMaxReads, event.responder_resources);
+  const ibv_device_attr& limits = poller->context().device()->attributes();
+  parameters.initiator_depth = std::min(ReadDepth(limits.max_qp_init_rd_atom),
+                                        event.responder_resources);
   parameters.responder_resources =
-      std::min<uint8_t>(kMaxReads, event.initiator_depth);
+      std::min(ReadDepth(limits.max_qp_rd_atom), event.initiator_depth);
   connection->max_reads_ = std::max<uint32_t>(parameters.initiator_depth, 1);
   connection->ApplyPeerHandshake(*peer);
   connection->peer_name_ = PeerName(event.id->peer_address());
@@ -199,8 +207,11 @@ void Connection::OnUp(const CmEvent& event) {
     return;
   }
   ApplyPeerHandshake(*peer);
-  max_reads_ = std::max<uint32_t>(
-      std::min<uint32_t>(kMaxReads, event.responder_resources), 1);
+  const ibv_device_attr& limits = poller_->context().device()->attributes();
+  max_reads_ =
+      std::max<uint32_t>(std::min(ReadDepth(limits.max_qp_init_rd_atom),
+                                  event.responder_resources),
+                         1);
   state_ = State::kUp;
   owner_->OnConnectionUp(*this);
   // No call was open yet, so no callback can come of these.
@@ -273,6 +284,7 @@ void Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
   SendFrame(call, frame, out);
   if (ends_call && call.connection == this) {
     AbandonReads(call.handle);
+    ExpireOffers({call.slot, call.sequence}, /*wanted=*/true);
     DetachCall(call);
     delivery_->Close(call, {absl::OkStatus(), true});
   }
@@ -304,7 +316,7 @@ void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
   const bool peer_knows = !is_client_ || call.open_sent;
   if (call.owes_done) SendDone(call);
   AbandonReads(call.handle);
-  ExpireOffersOf(call);
+  ExpireOffers({call.slot, call.sequence}, /*wanted=*/false);
   if (peer_knows) {
     SendControl(FrameKind::kReset, {call.slot, call.sequence},
                 static_cast<uint32_t>(why.code()), std::string(why.message()),
@@ -368,7 +380,9 @@ void Connection::PostMarker() {
   if (ibv_post_send(qp_->get(), &wr, &bad) == 0) {
     marker_posted_ = true;
   } else {
-    send_queue_.Unpush(1);  // the queue is full; its flushing makes room
+    // A device that takes nothing in ERR: destroying the QP ends what is left.
+    send_queue_.Unpush(1);
+    flush_untold_ = true;
   }
 }
 
@@ -397,7 +411,7 @@ void Connection::Unpin() {
 
 void Connection::MaybeFinish() {
   if (state_ != State::kClosing || buried_ || pins_ > 0 ||
-      !send_queue_.empty()) {
+      !(send_queue_.empty() || flush_untold_)) {
     return;
   }
   buried_ = true;

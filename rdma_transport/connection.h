@@ -235,7 +235,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void RevokeOffer(Offer& offer, uint32_t invalidated_rkey);
   void PostInvalidations();
   void FinishOffer(Offer& offer);
-  void ExpireOffersOf(const Call& call);
+  void ExpireOffers(const OfferKey& key, bool wanted);
+  void ScheduleOfferTimer();
   void OnOfferTimer();
   void StartRead(const FrameView& view, Call& call, bool opens);
   absl::Status CheckOfferLimits(const IncomingRead& read) const;
@@ -278,6 +279,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool buried_ = false;
   bool going_away_ = false;  // server: SendGoAway was called
   bool marker_posted_ = false;
+  bool flush_untold_ = false;  // completions do not tell when it has flushed
   absl::Status close_when_flushed_;  // OK: not asked for
   uint32_t pins_ = 0;
   std::string peer_name_;
@@ -310,9 +312,6 @@ class Connection final : public PolledConnection, public CmEventHandler {
 
   // Invalidations that found no room in the send queue.
   std::deque<std::pair<uint64_t, uint32_t>> invalidations_;  // offer, key
-
-  // Offers whose call is over, and when the peer must have answered them.
-  std::deque<std::pair<int64_t, uint64_t>> expiring_offers_;  // time, offer
 
   std::vector<Call*> slots_;
   std::vector<uint32_t> free_slots_;  // client

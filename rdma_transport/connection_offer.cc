@@ -18,6 +18,10 @@ constexpr uint32_t kReadChunkBytes = 1u << 20;
 // A message that finds no memory waits this long for some to be freed.
 constexpr int64_t kMemoryWaitNs = 2'000'000'000;
 constexpr int64_t kMemoryRetryNs = 2'000'000;
+// How often offers whose call is over are looked at, and what a peer is thought
+// to read at least.
+constexpr absl::Duration kOfferCheck = absl::Seconds(1);
+constexpr uint64_t kSlowestReadBytesPerSecond = 16 << 20;
 
 }  // namespace
 
@@ -167,7 +171,7 @@ void Connection::PostInvalidations() {
     wr.invalidate_rkey = rkey;
     if (!PostWorkRequests(&wr)) return;
   }
-  if (!invalidations_.empty()) poller_->MarkDirty(this);
+  // What found no room goes on with the next completion.
 }
 
 void Connection::FinishOffer(Offer& offer) {
@@ -176,39 +180,42 @@ void Connection::FinishOffer(Offer& offer) {
   offers_.Remove(offer.id);
 }
 
-// The peer stops reading, and says so, once it hears that the call is over. One
-// that does not is cut off: revoking under its READ would break the connection
-// all the same.
-void Connection::ExpireOffersOf(const Call& call) {
+// Once its call is over, an offer must be answered in time: a peer that hears
+// of the end stops reading and says so; one that fetches an answer (`wanted`)
+// gets the time that takes. The others are cut off: revoking under a READ would
+// break the connection all the same.
+void Connection::ExpireOffers(const OfferKey& key, bool wanted) {
+  const std::deque<uint64_t>& ids = offers_.Unanswered(key);
+  if (ids.empty()) return;
   // Longer than this is for ever.
   constexpr absl::Duration kLongest = absl::Hours(24 * 365);
-  const int64_t expiry_ns =
-      Poller::NowNs() +
-      absl::ToInt64Nanoseconds(std::min(options_.offer_grace, kLongest));
-  for (const uint64_t id : offers_.Unanswered({call.slot, call.sequence})) {
-    expiring_offers_.emplace_back(expiry_ns, id);
+  const uint64_t reading_s =
+      wanted ? offers_.bytes() / kSlowestReadBytesPerSecond : 0;
+  const absl::Duration grace =
+      std::min(options_.offer_grace + absl::Seconds(reading_s), kLongest);
+  for (const uint64_t id : ids) {
+    offers_.Find(id)->expiry_ns =
+        Poller::NowNs() + absl::ToInt64Nanoseconds(grace);
   }
-  if (!expiring_offers_.empty() && !offer_timer_.scheduled()) {
-    poller_->Schedule(&offer_timer_, expiring_offers_.front().first);
-  }
+  if (!offer_timer_.scheduled()) ScheduleOfferTimer();
+}
+
+void Connection::ScheduleOfferTimer() {
+  poller_->Schedule(&offer_timer_,
+                    Poller::NowNs() + absl::ToInt64Nanoseconds(std::min(
+                                          options_.offer_grace, kOfferCheck)));
 }
 
 void Connection::OnOfferTimer() {
-  const int64_t now_ns = Poller::NowNs();
-  while (!expiring_offers_.empty()) {
-    const auto [expiry_ns, id] = expiring_offers_.front();
-    if (offers_.Find(id) != nullptr) {
-      if (expiry_ns > now_ns) {
-        poller_->Schedule(&offer_timer_, expiry_ns);
-        return;
-      }
-      return Close(absl::UnavailableError(absl::StrCat(
-          "the connection to ", peer_name_, " was closed: the peer held on to ",
-          "a message for ", absl::FormatDuration(options_.offer_grace),
-          " after its call had ended")));
-    }
-    expiring_offers_.pop_front();
+  const int64_t earliest_ns = offers_.EarliestExpiryNs();
+  if (earliest_ns > Poller::NowNs()) {
+    if (earliest_ns != INT64_MAX) ScheduleOfferTimer();
+    return;
   }
+  Close(absl::UnavailableError(absl::StrCat(
+      "the connection to ", peer_name_, " was closed: the peer held on to a ",
+      "message for more than ", absl::FormatDuration(options_.offer_grace),
+      " after its call had ended")));
 }
 
 // ---- The peer's offers.
@@ -273,7 +280,8 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
 void Connection::RefuseRead(std::unique_ptr<IncomingRead> read,
                             const absl::Status& why) {
   if (Call* const call = poller_->calls().Find(read->call())) {
-    ResetCall(*call, why, /*not_run=*/true);
+    const bool opens = read->held() != nullptr && read->held()->opens;
+    ResetCall(*call, why, /*not_run=*/opens);
   }
   SendControl(FrameKind::kDone, read->key(), 0, {}, 0,
               peer_windows_ ? read->done_rkey() : 0);
@@ -393,7 +401,7 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     PostMarker();
     MaybeFinish();
   } else if (!queue_.empty() || !reads_.empty() || !invalidations_.empty() ||
-             !close_when_flushed_.ok()) {
+             receive_credits_.ShouldGrantNow() || !close_when_flushed_.ok()) {
     poller_->MarkDirty(this);
   }
 }

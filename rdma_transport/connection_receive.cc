@@ -93,7 +93,8 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
       !shrink_timer_.scheduled()) {
     poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
   }
-  if (!queue_.empty() || receive_credits_.ShouldGrantNow()) {
+  if (!queue_.empty() || receive_credits_.ShouldGrantNow() ||
+      !close_when_flushed_.ok()) {
     poller_->MarkDirty(this);
   }
 
@@ -228,7 +229,7 @@ bool Connection::CheckEagerLimits(const FrameView& view, Call& call) {
   } else {
     return true;
   }
-  ResetCall(call, status, /*not_run=*/true);
+  ResetCall(call, status, /*not_run=*/view.fields.kind == FrameKind::kOpen);
   return false;
 }
 
@@ -269,7 +270,7 @@ void Connection::OnReset(const FrameView& view) {
   if (call == nullptr) return;
   if (call->owes_done) SendDone(*call);
   AbandonReads(call->handle);
-  ExpireOffersOf(*call);
+  ExpireOffers({call->slot, call->sequence}, /*wanted=*/false);
   DetachCall(*call);
   const bool not_run = view.has(kNotRun);
   if (is_client_ && not_run) call->open_sent = false;

@@ -16,8 +16,8 @@ namespace {
 // Frames of up to this many bytes are copied into one buffer, which costs less
 // than the device's going through several.
 constexpr size_t kCopyBytes = 2048;
-// What a reset's text may take of a frame.
-constexpr size_t kMaxResetText = 512;
+// What a reset's text may take of a frame: such frames go inline.
+constexpr size_t kMaxResetText = 192;
 
 absl::Span<const std::byte> AsBytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -68,6 +68,7 @@ void Connection::FlushQueue() {
     }
     Outgoing& out = queue_.front().out;
     const absl::StatusOr<PostResult> result = Post(out);
+    if (state_ != State::kUp) return;  // closed, and with it the queue cleared
     if (result.ok() && *result == PostResult::kBlocked) return;
     QueuedFrame done = std::move(queue_.front());
     queue_.pop_front();
@@ -82,6 +83,7 @@ void Connection::Flush() {
   FlushQueue();
   if (state_ != State::kUp) return;
   PumpReads();
+  if (state_ != State::kUp) return;
   SendCreditsIfDue();
   if (!close_when_flushed_.ok() && state_ == State::kUp) CloseIfFlushed();
 }
@@ -317,6 +319,11 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
   }
   offer.notify_sent = std::exchange(out.notify_sent, false);
   offers_.Add(std::move(offer));
+  const Call* const call = poller_->calls().Find(out.call);
+  if (call == nullptr || call->connection != this) {
+    // The frame waited in the queue, and its call has ended.
+    ExpireOffers({out.fields.slot, out.fields.call_sequence}, /*wanted=*/true);
+  }
   if (!binds.empty() && !PostWorkRequests(binds.data())) {
     return PostResult::kPosted;  // and the connection is closed
   }

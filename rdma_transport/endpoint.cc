@@ -157,7 +157,9 @@ void Endpoint::CancelCall(Call& call, const absl::Status& reason) {
   poller_->delivery.Close(call, {reason, false});
 }
 
+// A call that cannot be sent frees its slot at once, which leads here again.
 void Endpoint::SendPending() {
+  if (std::exchange(sending_pending_, true)) return;
   while (!pending_.empty() && connection_ != nullptr && connection_->up() &&
          connection_->HasFreeSlot()) {
     PendingCall pending = std::move(pending_.front());
@@ -165,6 +167,7 @@ void Endpoint::SendPending() {
     connection_->OpenCall(*pending.call, PathOf(pending.call->method_index),
                           pending.frame->get());
   }
+  sending_pending_ = false;
 }
 
 // Fails those that do not wait for a connection.

@@ -125,6 +125,7 @@ class Endpoint final : public ConnectionOwner,
   std::vector<Connection*> leaving_;     // up, with calls to finish
   std::vector<std::string_view> paths_;  // of method_paths_, as needed
   std::deque<PendingCall> pending_;
+  bool sending_pending_ = false;  // SendPending is on the stack
   std::vector<SocketAddress> candidates_;
   size_t next_candidate_ = 0;
   bool resolving_ = false;

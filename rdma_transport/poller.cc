@@ -258,10 +258,7 @@ bool Poller::PollCompletions() {
   if (next_completion_ == completion_count_) {
     next_completion_ = completion_count_ = 0;
     const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
-    if (count <= 0) {
-      OnQueueSeenEmpty();
-      return false;
-    }
+    if (count <= 0) return OnSwept();
     completion_count_ = count;
   }
   // The rest of a batch is the poller's, not this thread's: a callback may end
@@ -271,18 +268,28 @@ bool Poller::PollCompletions() {
     HandleCompletion(completions_[next_completion_++]);
     if (!turnstile_.HeldByMe()) return true;
   }
-  if (completion_count_ < kCompletionBatch) OnQueueSeenEmpty();
+  swept_ += completion_count_;
+  if (completion_count_ < kCompletionBatch || swept_ >= cq_->depth()) OnSwept();
   return any;
 }
 
-void Poller::OnQueueSeenEmpty() {
-  if (!notify_when_polled_.empty()) {
-    for (PolledConnection* connection :
-         std::exchange(notify_when_polled_, {})) {
-      if (connection != nullptr) connection->OnPolled();
+// A sweep ends where the CQ was seen empty, or after as many completions as it
+// holds. What was asked for during one sweep is due at the end of the next:
+// that one began later, and so saw all that was in the CQ then. True where
+// something waits for the next.
+bool Poller::OnSwept() {
+  swept_ = 0;
+  dying_.clear();
+  dying_.swap(graveyard_);
+  if (!notify_after_sweep_.empty() || !notify_when_polled_.empty()) {
+    notify_sweeping_.swap(notify_after_sweep_);
+    notify_after_sweep_.swap(notify_when_polled_);
+    for (size_t i = 0; i < notify_sweeping_.size(); ++i) {
+      if (notify_sweeping_[i] != nullptr) notify_sweeping_[i]->OnPolled();
     }
+    notify_sweeping_.clear();
   }
-  if (!graveyard_.empty()) graveyard_.clear();
+  return !dying_.empty() || !notify_after_sweep_.empty();
 }
 
 void Poller::HandleCompletion(const ibv_wc& wc) {
@@ -308,8 +315,12 @@ void Poller::HandleCompletion(const ibv_wc& wc) {
   }
 }
 
+// What callbacks make ready waits for the next turn: a callback that starts
+// another call each time keeps nothing else from running.
 bool Poller::RunReadyCalls() {
-  while (Call* const call = ready_head_) {
+  for (size_t left = ready_count_; left > 0 && ready_head_ != nullptr; --left) {
+    Call* const call = ready_head_;
+    --ready_count_;
     ready_head_ = call->next_ready;
     if (ready_head_ == nullptr) ready_tail_ = nullptr;
     call->next_ready = nullptr;
@@ -325,6 +336,7 @@ void Poller::MakeReady(Call* call) {
   call->next_ready = nullptr;
   (ready_tail_ == nullptr ? ready_head_ : ready_tail_->next_ready) = call;
   ready_tail_ = call;
+  ++ready_count_;
 }
 
 void Poller::FlushDirty() {
@@ -361,7 +373,9 @@ void Poller::AddConnection(uint32_t qp_num, PolledConnection* connection) {
 void Poller::RemoveConnection(uint32_t qp_num) {
   const auto found = connections_.find(qp_num);
   if (found == connections_.end()) return;
-  for (std::vector<PolledConnection*>* list : {&dirty_, &notify_when_polled_}) {
+  for (std::vector<PolledConnection*>* list :
+       {&dirty_, &notify_when_polled_, &notify_after_sweep_,
+        &notify_sweeping_}) {
     std::replace(list->begin(), list->end(), found->second,
                  static_cast<PolledConnection*>(nullptr));
   }
@@ -486,7 +500,7 @@ void Poller::Drain() {
     std::this_thread::yield();
   }
   DriveUntil(Role::kWaiter, [this, give_up_ns] {
-    return (connections_.empty() && graveyard_.empty() &&
+    return (connections_.empty() && graveyard_.empty() && dying_.empty() &&
             ready_head_ == nullptr &&
             tasks_.load(std::memory_order_relaxed) == nullptr) ||
            NowNs() > give_up_ns;

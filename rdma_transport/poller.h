@@ -195,6 +195,12 @@ class Poller {
   // Monotonic, read afresh.
   static int64_t NowNs();
 
+  // Sets an event that a thread in Wait may sleep for.
+  void SetEvent(rpc::Event& event) {
+    event.Set();
+    WakeWaiters();
+  }
+
   // Arms a timer, and sees to it that a sleeping thread wakes in time for it.
   void Schedule(Timer* timer, int64_t time_ns);
 
@@ -215,7 +221,7 @@ class Poller {
   // lost.
   bool Turn();
   bool PollCompletions();
-  void OnQueueSeenEmpty();
+  bool OnSwept();
   void HandleCompletion(const ibv_wc& wc);
   bool RunReadyCalls();
   bool RunTasks();
@@ -283,10 +289,16 @@ class Poller {
   uint32_t last_qp_num_ = 0;
   PolledConnection* last_connection_ = nullptr;
   std::vector<PolledConnection*> dirty_;
+  // Those of this sweep of the CQ, and of the one before.
   std::vector<PolledConnection*> notify_when_polled_;
+  std::vector<PolledConnection*> notify_after_sweep_;
   std::vector<std::unique_ptr<PolledConnection>> graveyard_;
+  std::vector<std::unique_ptr<PolledConnection>> dying_;
+  std::vector<PolledConnection*> notify_sweeping_;  // being told
+  int swept_ = 0;  // completions handled in this sweep
   Call* ready_head_ = nullptr;
   Call* ready_tail_ = nullptr;
+  size_t ready_count_ = 0;
 
   // Left by threads that found another one driving; newest first.
   std::atomic<Task*> tasks_{nullptr};

@@ -120,6 +120,7 @@ class RegisteredMemory {
   void ReleaseFreeArenas() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ProtectionDomain* const pd_;
+  const int access_;  // of an arena's MR
   const uint64_t budget_bytes_;
   const std::function<std::shared_ptr<void>()> keep_alive_source_;
 

@@ -8,6 +8,7 @@ namespace rdma {
 Offer& OfferTable::Add(Offer offer) {
   offer.id = next_id_++;
   by_call_[offer.key].push_back(offer.id);
+  bytes_ += offer.bytes();
   auto& slot = offers_[offer.id];
   slot = std::make_unique<Offer>(std::move(offer));
   return *slot;
@@ -41,12 +42,28 @@ void OfferTable::Remove(uint64_t id) {
   const auto found = offers_.find(id);
   if (found == offers_.end()) return;
   MarkAnswered(*found->second);
+  bytes_ -= found->second->bytes();
   offers_.erase(found);
 }
 
+int64_t OfferTable::EarliestExpiryNs() const {
+  int64_t earliest_ns = INT64_MAX;
+  for (const auto& [id, offer] : offers_) {
+    earliest_ns = std::min(earliest_ns, offer->expiry_ns);
+  }
+  return earliest_ns;
+}
+
 void OfferTable::Clear() {
+  bytes_ = 0;
   by_call_.clear();
   offers_.clear();
+}
+
+uint64_t Offer::bytes() const {
+  uint64_t bytes = 0;
+  for (const Segment& segment : segments) bytes += segment.length;
+  return bytes;
 }
 
 void Offer::AddChain(const rpc::BufferChain& chain) {

@@ -48,10 +48,13 @@ struct Offer {
   std::vector<std::unique_ptr<MemoryWindow>> windows;
   // Invalidations that were posted and have not completed.
   uint32_t pending_invalidations = 0;
+  // When the peer must have answered; set once the call is over.
+  int64_t expiry_ns = INT64_MAX;
 
   // Adds a part: what lies side by side in one MR becomes one segment.
   // REQUIRES: registered buffers, at most kMaxSegments.
   void AddChain(const rpc::BufferChain& chain);
+  uint64_t bytes() const;
 };
 
 // The offers of one connection, in the order made. Offers of one call are
@@ -68,10 +71,14 @@ class OfferTable {
   void MarkAnswered(Offer& offer);
   void Remove(uint64_t id);
   bool empty() const { return offers_.empty(); }
+  // What all of them hold.
+  uint64_t bytes() const { return bytes_; }
+  int64_t EarliestExpiryNs() const;
   void Clear();
 
  private:
   uint64_t next_id_ = 1;
+  uint64_t bytes_ = 0;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Offer>> offers_;
   absl::flat_hash_map<OfferKey, std::deque<uint64_t>> by_call_;
 };

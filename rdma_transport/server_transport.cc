@@ -112,7 +112,7 @@ void ServerTransport::OnConnectionDown(Connection& connection,
                                        const absl::Status& why, bool) {
   connections_.erase(&connection);
   if (all_gone_ != nullptr && connections_.empty()) {
-    std::exchange(all_gone_, nullptr)->Set();
+    poller_->poller->SetEvent(*std::exchange(all_gone_, nullptr));
   }
   rpc::Log(rpc::LogLevel::kInfo,
            absl::StrCat("connection of ", connection.peer(),
@@ -184,7 +184,7 @@ void ServerTransport::StopListening() {
 void ServerTransport::WaitFor(rpc::Event& event, absl::Time deadline,
                               absl::FunctionRef<void()> arrange) {
   Poller& poller = *poller_->poller;
-  DrainTimer timer(&event);
+  DrainTimer timer(&poller, &event);
   poller.Run([&] {
     arrange();
     if (deadline == absl::InfiniteFuture() || event.is_set()) return;

@@ -44,10 +44,12 @@ class ServerTransport final : public rpc::ServerTransport,
   // Ends the wait for running calls at the deadline.
   class DrainTimer final : public Timer {
    public:
-    explicit DrainTimer(rpc::Event* event) : event_(event) {}
+    DrainTimer(Poller* poller, rpc::Event* event)
+        : poller_(poller), event_(event) {}
 
    private:
-    void OnTimer() override { event_->Set(); }
+    void OnTimer() override { poller_->SetEvent(*event_); }
+    Poller* const poller_;
     rpc::Event* const event_;
   };
 

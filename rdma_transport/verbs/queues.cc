@@ -101,6 +101,13 @@ QueuePair::~QueuePair() {
 
 absl::Status QueuePair::MoveToError() {
   ibv_qp_attr attr = {};
+  ibv_qp_init_attr init = {};
+  // From RESET there is no way to ERR (ibv_modify_qp(3)), and nothing to flush.
+  if (device_->QueryQp(qp_, &attr, IBV_QP_STATE, &init) == 0 &&
+      attr.qp_state == IBV_QPS_RESET) {
+    return absl::OkStatus();
+  }
+  attr = {};
   attr.qp_state = IBV_QPS_ERR;
   const int error = device_->ModifyQp(qp_, &attr, IBV_QP_STATE);
   if (error != 0) return VerbsError("ibv_modify_qp to ERR", error);
