@@ -324,10 +324,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
     // The frame waited in the queue, and its call has ended.
     ExpireOffers({out.fields.slot, out.fields.call_sequence}, /*wanted=*/true);
   }
-  if (!binds.empty() && !PostWorkRequests(binds.data())) {
-    return PostResult::kPosted;  // and the connection is closed
-  }
-  PostSend(out, &sge, 1, is_inline, std::move(holds));
+  PostSend(out, &sge, 1, is_inline, std::move(holds), absl::MakeSpan(binds));
   TransportCounters::Get().rendezvous_messages_sent.fetch_add(
       1, std::memory_order_relaxed);
   AfterPost(out);
@@ -348,8 +345,10 @@ std::byte* Connection::WriteFront(Outgoing& out, std::byte* to) {
   return Append(to + PrefixBytes(out.fields), out.header);
 }
 
+// `first` go before it, with the same doorbell.
 void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
-                          bool is_inline, SendEntry holds) {
+                          bool is_inline, SendEntry holds,
+                          absl::Span<ibv_send_wr> first) {
   ibv_send_wr wr;
   // Buffers that are held go back soon.
   bool signaled = out.signaled || !holds.buffers.empty();
@@ -367,7 +366,8 @@ void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
     wr.opcode = IBV_WR_SEND_WITH_IMM;
     wr.imm_data = htonl(EncodeTag(out.fields));
   }
-  PostWorkRequests(&wr);
+  if (!first.empty()) first.back().next = &wr;
+  PostWorkRequests(first.empty() ? &wr : first.data());
 }
 
 bool Connection::PostWorkRequests(ibv_send_wr* first) {

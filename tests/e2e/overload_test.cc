@@ -145,8 +145,8 @@ TEST(OverloadTest, ManyWaitingCallsThatCannotBeSentFailOneByOne) {
     });
   }
   // Its limit is told with the handshake, so that the client does not send.
-  server = PeerProcess::Serve({{"grpc.max_receive_message_length", 100}},
-                              address);
+  server =
+      PeerProcess::Serve({{"grpc.max_receive_message_length", 100}}, address);
   ASSERT_TRUE(server.ok()) << server.address();
   left.Wait();
   EXPECT_EQ(exhausted, kCalls);
