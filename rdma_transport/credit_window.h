@@ -6,7 +6,7 @@
 //
 //   held by the sender + in flight + received and not granted again = window
 //
-// Thread rule: the connection's poller only.
+// Thread rule: the poller's driver.
 #ifndef VERBENA_RDMA_TRANSPORT_CREDIT_WINDOW_H_
 #define VERBENA_RDMA_TRANSPORT_CREDIT_WINDOW_H_
 

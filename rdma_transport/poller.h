@@ -143,8 +143,6 @@ class Poller {
 
   // ---- The driver only.
 
-  bool IsDriver() const { return turnstile_.HeldByMe(); }
-
   void AddConnection(uint32_t qp_num, PolledConnection* connection);
   void RemoveConnection(uint32_t qp_num);
   // Its OnPolled is called when the CQ has been seen empty.

@@ -4,8 +4,8 @@
 // does not miss. The pool keeps as many receives posted as connections were
 // promised (Reserve), plus a margin. A received buffer belongs to whoever holds
 // it; meanwhile another one takes its place in the queue, newly made if need
-// be, up to the budget. So a handler that keeps a buffer starves nobody; at the
-// budget TryTake copies the frame out instead.
+// be, up to the budget. So a handler that keeps a buffer starves nobody; near the
+// budget IsTight tells the connection to copy the frame out instead.
 //
 // Thread rule: the poller's driver, except that buffers may be released by any
 // thread, also after the pool's owner has gone.
