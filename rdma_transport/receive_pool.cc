@@ -76,6 +76,14 @@ absl::Status ReceivePool::Reserve(uint32_t count) {
   return absl::OkStatus();
 }
 
+absl::Status ReceivePool::ReserveMore(uint32_t count) {
+  if (reserved_ + count + kMargin > growth_limit()) {
+    return absl::ResourceExhaustedError(
+        "the other receives are kept for new connections");
+  }
+  return Reserve(count);
+}
+
 rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {
   Block* const block = reinterpret_cast<Block*>(wr_id);
   --posted_;

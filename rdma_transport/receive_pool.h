@@ -57,6 +57,9 @@ class ReceivePool {
   // Promises `count` more receives to a connection, and posts them.
   // RESOURCE_EXHAUSTED at the budget or the SRQ's depth; nothing changes then.
   absl::Status Reserve(uint32_t count);
+  // The same for a connection that has some and wants more: only out of the
+  // first half, so that there is always room for new connections.
+  absl::Status ReserveMore(uint32_t count);
   void Unreserve(uint32_t count) { reserved_ -= count; }
 
   // The buffer of a receive completion: its wr_id and byte_len.
@@ -77,6 +80,10 @@ class ReceivePool {
   uint32_t buffer_bytes() const { return options_.buffer_bytes; }
   // Buffers within the budget.
   uint32_t capacity() const { return capacity_; }
+  // What ReserveMore stays below.
+  uint32_t growth_limit() const {
+    return std::min(capacity_, options_.srq_depth) / 2;
+  }
   uint32_t posted() const { return posted_; }
   // Ready to be posted.
   uint32_t free() const { return free_count_; }
@@ -106,9 +113,7 @@ class ReceivePool {
   }
   // Buffers in nobody's hands, those included that can still be made.
   uint32_t Available() const { return posted_ + free_count_ + growable_; }
-  uint32_t Needed() const {
-    return std::max(reserved_ + kMargin, set_aside_);
-  }
+  uint32_t Needed() const { return std::max(reserved_ + kMargin, set_aside_); }
   bool IsTightSlow();
   void ReplenishSlow();
   absl::Status PostUpTo(uint32_t target);

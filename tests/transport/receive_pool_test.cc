@@ -190,6 +190,20 @@ TEST_F(ReceivePoolTest, APromiseBeyondTheBudgetIsRefusedAndForgotten) {
   EXPECT_TRUE(pool_->Reserve(8).ok());
 }
 
+TEST_F(ReceivePoolTest, LargerWindowsLeaveHalfForNewConnections) {
+  Create(8 * kSlabBytes);
+  uint32_t larger = 0;
+  while (pool_->ReserveMore(8).ok()) larger += 8;
+  EXPECT_GT(larger, pool_->capacity() / 3);
+  EXPECT_LE(larger, pool_->capacity() / 2);
+  uint32_t fresh = 0;
+  while (pool_->Reserve(8).ok()) fresh += 8;
+  EXPECT_GE(fresh, pool_->capacity() / 2 - 8);
+  EXPECT_FALSE(pool_->ReserveMore(1).ok());
+  pool_->Unreserve(fresh + larger);
+  EXPECT_TRUE(pool_->ReserveMore(8).ok());
+}
+
 TEST_F(ReceivePoolTest, APromiseBeyondTheQueuesDepthIsRefused) {
   Create(1 << 20, /*depth=*/100);
   const absl::Status status = pool_->Reserve(100);

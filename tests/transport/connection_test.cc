@@ -1,0 +1,81 @@
+// Goal: what a connection takes of its poller is bounded, so that others find
+// room, and what it does not need comes back.
+// Method: two sides over the software device, without rpc/, whose accounts the
+// test reads.
+#include "rdma_transport/connection.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/transport/connection_side.h"
+
+namespace rdma {
+namespace {
+
+using testing::Eventually;
+using testing::Side;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kInitialWindow = 8;
+
+std::vector<Connection*> ConnectMany(Side& client, const Side& server,
+                                     int count) {
+  std::vector<Connection*> connections;
+  const int before = client.up();
+  for (int i = 0; i < count; ++i) {
+    const absl::StatusOr<Connection*> connection =
+        client.Connect(server.address());
+    EXPECT_TRUE(connection.ok()) << connection.status() << " of " << i;
+    if (connection.ok()) connections.push_back(*connection);
+  }
+  EXPECT_TRUE(Eventually([&] { return client.up() == before + count; }))
+      << client.up() - before << " of " << count << ", the server says "
+      << server.last_refusal() << ", the client " << client.last_down();
+  return connections;
+}
+
+TEST(ConnectionTest, BusyConnectionsLeaveRoomForNewOnes) {
+  constexpr int kBusy = 60;
+  constexpr int kCalls = 200;
+  constexpr int kMore = 100;
+  Side server;
+  Side client;
+  server.Listen();
+  server.AnswerAtOnce(false);
+  const std::vector<Connection*> busy = ConnectMany(client, server, kBusy);
+  for (int i = 0; i < kCalls; ++i) {
+    for (Connection* const connection : busy) client.Open(connection);
+  }
+  EXPECT_TRUE(Eventually([&] { return server.opened() == kBusy * kCalls; }));
+  EXPECT_GT(server.reserved(), kBusy * 2 * kInitialWindow) << "windows grew";
+
+  server.AnswerAtOnce(true);
+  for (Connection* const connection : ConnectMany(client, server, kMore)) {
+    client.Open(connection);
+  }
+  EXPECT_TRUE(Eventually([&] { return client.answered() == kMore; }))
+      << client.answered();
+
+  server.Answer();
+  const int all = kBusy * kCalls + kMore;
+  EXPECT_TRUE(Eventually([&] { return client.answered() == all; }));
+  // From now on each has a call now and then.
+  const auto window_of_each = [&] { return server.reserved() / (kBusy + kMore); };
+  EXPECT_TRUE(Eventually(
+      [&] {
+        for (Connection* const connection : busy) client.Open(connection);
+        return window_of_each() == kInitialWindow;
+      },
+      absl::Seconds(30)))
+      << window_of_each();
+  EXPECT_EQ(client.down(), 0);
+}
+
+}  // namespace
+}  // namespace rdma
