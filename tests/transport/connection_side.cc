@@ -85,12 +85,13 @@ class Side::Sink final : public rpc::CallSink {
   Side* const side_;
 };
 
-Side::Side(const Poller::Options& options, const Prepare& prepare) {
+Side::Side(const Poller::Options& options, const Prepare& prepare,
+           uint64_t memory_budget_bytes) {
   auto device = std::make_unique<MeddledDevice>();
   if (prepare != nullptr) prepare(*device);
   device_ = device.get();
   absl::StatusOr<std::shared_ptr<DeviceContext>> context =
-      DeviceContext::Create(std::move(device), uint64_t{256} << 20);
+      DeviceContext::Create(std::move(device), memory_budget_bytes);
   EXPECT_TRUE(context.ok()) << context.status();
   absl::StatusOr<std::unique_ptr<ClientPoller>> poller =
       ClientPoller::Create(*std::move(context), options);
@@ -186,7 +187,16 @@ rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
   return handle;
 }
 
-rpc::CallSink* Side::OnCall(const Call& call, rpc::IncomingFrame&) {
+std::vector<size_t> Side::message_sizes() const {
+  absl::MutexLock lock(&mutex_);
+  return message_sizes_;
+}
+
+rpc::CallSink* Side::OnCall(const Call& call, rpc::IncomingFrame& frame) {
+  {
+    absl::MutexLock lock(&mutex_);
+    message_sizes_.push_back(frame.message.size());
+  }
   ++opened_;
   if (answer_at_once_) {
     SendAnswer(call.handle);

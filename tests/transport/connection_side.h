@@ -137,7 +137,8 @@ class Side final : public ConnectionOwner,
   using Prepare = std::function<void(MeddledDevice&)>;
 
   explicit Side(const Poller::Options& options = {},
-                const Prepare& prepare = nullptr);
+                const Prepare& prepare = nullptr,
+                uint64_t memory_budget_bytes = uint64_t{256} << 20);
   ~Side();
 
   // Runs `task` as the driver and waits for it.
@@ -167,6 +168,8 @@ class Side final : public ConnectionOwner,
   absl::Status last_down() const;
   absl::Status last_failure() const;
   uint32_t reserved();
+  // Of the messages that came to a server, in order.
+  std::vector<size_t> message_sizes() const;
   MeddledDevice& device() { return *device_; }
   Poller& poller() { return *poller_->poller; }
 
@@ -203,6 +206,7 @@ class Side final : public ConnectionOwner,
   absl::Status last_down_ ABSL_GUARDED_BY(mutex_);
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<rpc::CallHandle> unanswered_ ABSL_GUARDED_BY(mutex_);
+  std::vector<size_t> message_sizes_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Whether `condition` comes true within `timeout`. For what keepers do, and tell

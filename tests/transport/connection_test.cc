@@ -77,5 +77,32 @@ TEST(ConnectionTest, BusyConnectionsLeaveRoomForNewOnes) {
   EXPECT_EQ(client.down(), 0);
 }
 
+// Small ones that overtake a large one could keep it from its memory for ever.
+TEST(ConnectionTest, AMessageThatWaitsForMemoryIsNotOvertaken) {
+  constexpr size_t kMiB = 1 << 20;
+  Side server({}, nullptr, 64 * kMiB);
+  Side client;
+  server.Listen();
+  Connection* const connection = ConnectMany(client, server, 1).front();
+  // All but too little for the large one.
+  RegisteredMemory& memory = server.poller().context().memory();
+  std::vector<rpc::Buffer> used;
+  for (;;) {
+    absl::StatusOr<rpc::Buffer> buffer = memory.Allocate(4 * kMiB);
+    if (!buffer.ok()) break;
+    used.push_back(*std::move(buffer));
+  }
+  used.pop_back();
+  client.Open(connection, 16 * kMiB);
+  client.Open(connection, kMiB / 2);
+  client.Open(connection, 1);
+  EXPECT_TRUE(Eventually([&] { return server.opened() == 1; }));
+  used.clear();
+  EXPECT_TRUE(Eventually([&] { return client.answered() == 3; }))
+      << client.last_failure();
+  EXPECT_THAT(server.message_sizes(),
+              ::testing::ElementsAre(1, 16 * kMiB, kMiB / 2));
+}
+
 }  // namespace
 }  // namespace rdma
