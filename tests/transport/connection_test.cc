@@ -104,5 +104,27 @@ TEST(ConnectionTest, AMessageThatWaitsForMemoryIsNotOvertaken) {
               ::testing::ElementsAre(1, 16 * kMiB, kMiB / 2));
 }
 
+TEST(ConnectionTest, ADeviceWithShortSendQueuesIsRefused) {
+  Side server;
+  server.Listen();
+  Side narrow({}, [](testing::MeddledDevice& device) {
+    device.limits().max_qp_wr = 95;
+  });
+  const absl::Status refused = narrow.Connect(server.address()).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("95"));
+
+  // One that just does sends what takes the most room.
+  Side enough({}, [](testing::MeddledDevice& device) {
+    device.limits().max_qp_wr = 96;
+  });
+  Connection* const connection = ConnectMany(enough, server, 1).front();
+  for (int i = 0; i < 200; ++i) {
+    enough.Open(connection, i % 2 == 0 ? 1 : 100'000);
+  }
+  EXPECT_TRUE(Eventually([&] { return enough.answered() == 200; }))
+      << enough.answered();
+}
+
 }  // namespace
 }  // namespace rdma
