@@ -14,8 +14,11 @@ constexpr uint32_t kSendQueueDepth = 256;
 constexpr uint32_t kMaxSendSge = 8;
 constexpr int kMaxReads = 16;
 
-static_assert(kSendQueueDepth > 2 * kMaxSegments + 1,
-              "a frame with both parts offered must fit the send queue");
+// A frame with both parts offered, behind as many work requests as there can be
+// that nothing tells the completion of.
+constexpr uint32_t kMinSendQueueDepth =
+    2 * kMaxSegments + 1 + SendQueue::kSignalEvery - 1;
+static_assert(kSendQueueDepth >= kMinSendQueueDepth);
 
 // READs at once, in either direction, where the device has `limit`.
 uint8_t ReadDepth(int limit) {
@@ -61,6 +64,12 @@ absl::Status Connection::Init() {
   if (!qp.ok()) return qp.status();
   qp_ = *std::move(qp);
   send_queue_ = SendQueue(std::min(kSendQueueDepth, qp_->depths().max_send_wr));
+  if (qp_->depths().max_send_wr < kMinSendQueueDepth) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the device ", std::string(context.device()->name()),
+        " has send queues of ", qp_->depths().max_send_wr, " entries, less than ",
+        kMinSendQueueDepth, ": large messages would never be sent"));
+  }
   inline_limit_ =
       std::min<uint32_t>(qp_->depths().max_inline_data, kMaxInlineBytes);
   if (absl::Status status = poller_->receive_pool().Reserve(kInitialWindow);

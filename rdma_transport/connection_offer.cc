@@ -266,7 +266,8 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
     RefuseRead(std::move(read), status);
     return;
   }
-  if (read->Allocate(poller_->context().memory()).ok()) {
+  if (waiting_reads_.empty() &&
+      read->Allocate(poller_->context().memory()).ok()) {
     reads_.push_back(std::move(read));
     poller_->MarkDirty(this);
     return;

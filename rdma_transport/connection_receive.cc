@@ -288,40 +288,43 @@ void Connection::SendDone(Call& call) {
 void Connection::OnCredit(const FrameView& view) {
   const uint32_t given_back = view.fields.detail;
   if (given_back == 0) return;
-  if (!receive_credits_.TakeBack(given_back)) {
+  if (!receive_credits_.TakeBack(given_back, kInitialWindow)) {
     return ProtocolError("more credits given back than granted");
   }
-  const uint32_t window =
-      std::max(receive_credits_.outstanding(), kInitialWindow);
-  if (window >= receive_credits_.window()) return;
-  receive_credits_.SetWindow(window);
+  const uint32_t window = receive_credits_.window();
   poller_->receive_pool().Unreserve(reserved_receives_ - window);
   reserved_receives_ = window;
 }
 
-// The peer was held up: twice the window, where there are receives for it.
+// The peer was held up: twice the window, up to this connection's share of what
+// windows may grow into.
 void Connection::GrowWindow() {
   const uint32_t window = receive_credits_.window();
-  const uint32_t wanted = std::min(window * 2, kMaxWindow);
+  const uint32_t share =
+      poller_->receive_pool().growth_limit() / poller_->connection_count();
+  const uint32_t wanted = std::min({window * 2, share, kMaxWindow});
   if (wanted <= window) return;
-  if (!poller_->receive_pool().Reserve(wanted - window).ok()) return;
+  if (!poller_->receive_pool().ReserveMore(wanted - window).ok()) return;
   reserved_receives_ += wanted - window;
   receive_credits_.SetWindow(wanted);
   poller_->MarkDirty(this);
 }
 
-// Looks whether a busy connection has become idle, and returns the credits that
-// it then does not need.
+// Returns credits that are not needed: at once what an idle connection has,
+// half at a time what a less busy one has.
 void Connection::OnShrinkTimer() {
   if (state_ != State::kUp) return;
-  if (frames_ == shrink_frames_ && queue_.empty()) {
-    const uint32_t given = send_credits_.GiveBack(peer_initial_credits_);
-    if (given == 0) return;
-    SendControl(FrameKind::kCredit, {}, given);
-    return;
+  const bool idle = std::exchange(shrink_frames_, frames_) == frames_;
+  uint32_t given = 0;
+  if (queue_.empty()) {
+    given = idle ? send_credits_.GiveBack(peer_initial_credits_)
+                 : send_credits_.GiveBackUnused(peer_initial_credits_);
   }
-  shrink_frames_ = frames_;
-  poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
+  if (given > 0) SendControl(FrameKind::kCredit, {}, given);
+  // Else the next frame starts it again.
+  if (!idle && send_credits_.held() > peer_initial_credits_) {
+    poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
+  }
 }
 
 void Connection::SendGoAway() {

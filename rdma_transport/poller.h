@@ -143,8 +143,10 @@ class Poller {
 
   // ---- The driver only.
 
-  bool IsDriver() const { return turnstile_.HeldByMe(); }
-
+  // Those added and not removed.
+  uint32_t connection_count() const {
+    return static_cast<uint32_t>(connections_.size());
+  }
   void AddConnection(uint32_t qp_num, PolledConnection* connection);
   void RemoveConnection(uint32_t qp_num);
   // Its OnPolled is called when the CQ has been seen empty.

@@ -40,7 +40,18 @@ ReceivePool::ReceivePool(ProtectionDomain* pd, SharedReceiveQueue* srq,
     : pd_(pd),
       srq_(srq),
       keep_alive_(std::move(keep_alive)),
-      options_(options) {}
+      options_(options),
+      capacity_(CapacityOf(options)),
+      set_aside_(std::min(options.srq_depth, capacity_ / 4 * 3)),
+      growable_(capacity_) {}
+
+uint32_t ReceivePool::CapacityOf(const Options& options) {
+  const uint64_t slabs =
+      options.budget_bytes / (uint64_t{kSlabBuffers} * options.buffer_bytes);
+  return static_cast<uint32_t>(
+             std::min<uint64_t>(slabs, UINT32_MAX / 2 / kSlabBuffers)) *
+         kSlabBuffers;
+}
 
 ReceivePool::~ReceivePool() = default;
 
@@ -65,6 +76,14 @@ absl::Status ReceivePool::Reserve(uint32_t count) {
   return absl::OkStatus();
 }
 
+absl::Status ReceivePool::ReserveMore(uint32_t count) {
+  if (reserved_ + count + kMargin > growth_limit()) {
+    return absl::ResourceExhaustedError(
+        "the other receives are kept for new connections");
+  }
+  return Reserve(count);
+}
+
 rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {
   Block* const block = reinterpret_cast<Block*>(wr_id);
   --posted_;
@@ -76,6 +95,11 @@ rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {
 void ReceivePool::Discard(uint64_t wr_id) {
   --posted_;
   PushFree(reinterpret_cast<Block*>(wr_id));
+}
+
+bool ReceivePool::IsTightSlow() {
+  CollectReturned();
+  return Available() < Needed();
 }
 
 void ReceivePool::ReplenishSlow() {
@@ -132,7 +156,10 @@ absl::Status ReceivePool::AddSlab() {
   }
   absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
       MemoryRegion::Create(pd_, SlabBytes(), IBV_ACCESS_LOCAL_WRITE);
-  if (!region.ok()) return region.status();
+  if (!region.ok()) {
+    growable_ = 0;  // what cannot be had is not counted on
+    return region.status();
+  }
   for (uint32_t i = 0; i < kSlabBuffers; ++i) {
     blocks_.push_back(std::make_unique<Block>(
         this, (*region)->lkey(),
@@ -142,6 +169,7 @@ absl::Status ReceivePool::AddSlab() {
   }
   regions_.push_back(*std::move(region));
   registered_bytes_ += SlabBytes();
+  growable_ = capacity_ - static_cast<uint32_t>(blocks_.size());
   return absl::OkStatus();
 }
 

@@ -104,7 +104,11 @@ absl::Status IncomingRead::Allocate(RegisteredMemory& memory) {
   for (Part* part : {&message_, &attachment_}) {
     if (part->bytes == 0 || !part->buffer.empty()) continue;
     absl::StatusOr<rpc::Buffer> buffer = memory.Allocate(part->bytes);
-    if (!buffer.ok()) return buffer.status();
+    if (!buffer.ok()) {
+      // All or nothing: two that wait would hold each other up.
+      message_.buffer.reset();
+      return buffer.status();
+    }
     part->buffer = *std::move(buffer);
   }
   return absl::OkStatus();

@@ -101,7 +101,8 @@ class IncomingRead {
   uint64_t message_bytes() const { return message_.bytes; }
   uint64_t attachment_bytes() const { return attachment_.bytes; }
 
-  // Allocates memory for what was offered, one buffer for each part.
+  // Allocates memory for what was offered, one buffer for each part; nothing
+  // where there is not enough for both.
   absl::Status Allocate(RegisteredMemory& memory);
 
   // The next piece to read, of at most `limit` bytes. REQUIRES: !all_issued().

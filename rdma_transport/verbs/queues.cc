@@ -61,16 +61,6 @@ SharedReceiveQueue::~SharedReceiveQueue() {
   LogIfFailed("ibv_destroy_srq", device_->DestroySrq(srq_));
 }
 
-absl::Status SharedReceiveQueue::ArmLimit(uint32_t limit) {
-  ibv_srq_attr attr = {};
-  attr.srq_limit = limit;
-  const int error = device_->ModifySrq(srq_, &attr, IBV_SRQ_LIMIT);
-  if (error != 0) {
-    return VerbsError("ibv_modify_srq", error, absl::StrCat("limit ", limit));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<QueuePair>> QueuePair::Create(
     ProtectionDomain* pd, CompletionQueue* cq, SharedReceiveQueue* srq,
     const Depths& depths) {
