@@ -65,10 +65,11 @@ absl::Status Connection::Init() {
   qp_ = *std::move(qp);
   send_queue_ = SendQueue(std::min(kSendQueueDepth, qp_->depths().max_send_wr));
   if (qp_->depths().max_send_wr < kMinSendQueueDepth) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the device ", std::string(context.device()->name()),
-        " has send queues of ", qp_->depths().max_send_wr, " entries, less than ",
-        kMinSendQueueDepth, ": large messages would never be sent"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the device ", std::string(context.device()->name()),
+                     " has send queues of ", qp_->depths().max_send_wr,
+                     " entries, less than ", kMinSendQueueDepth,
+                     ": large messages would never be sent"));
   }
   inline_limit_ =
       std::min<uint32_t>(qp_->depths().max_inline_data, kMaxInlineBytes);
@@ -166,6 +167,7 @@ absl::StatusOr<Connection*> Connection::Accept(
   // Frames may come, and be answered, before the connection is reported as
   // established.
   connection->state_ = State::kUp;
+  connection->ScheduleKeepalive(options.keepalive_time);
   return connection.release();
 }
 
@@ -222,6 +224,7 @@ void Connection::OnUp(const CmEvent& event) {
                                   event.responder_resources),
                          1);
   state_ = State::kUp;
+  ScheduleKeepalive(options_.keepalive_time);
   owner_->OnConnectionUp(*this);
   // No call was open yet, so no callback can come of these.
   for (auto& [wc, buffer] : std::exchange(early_, {})) {
@@ -233,6 +236,42 @@ void Connection::OnPolled() {
   Close(absl::UnavailableError(
       absl::StrCat("the connection to ", peer_name_,
                    " was closed by the peer, or the peer ended")));
+}
+
+// ---- Keepalive.
+
+// Rounded up, so that the timers of many idle connections fire together.
+void Connection::ScheduleKeepalive(absl::Duration after) {
+  constexpr absl::Duration kLongest = absl::Hours(24 * 365);
+  const int64_t after_ns = absl::ToInt64Nanoseconds(std::min(after, kLongest));
+  const int64_t grain_ns = std::max<int64_t>(after_ns / 8, 1);
+  const int64_t time_ns = Poller::NowNs() + after_ns;
+  poller_->Schedule(&keepalive_timer_,
+                    (time_ns + grain_ns - 1) / grain_ns * grain_ns);
+}
+
+void Connection::OnKeepaliveTimer() {
+  if (received_frames_ != keepalive_frames_) {
+    keepalive_frames_ = received_frames_;
+    sign_wanted_ = false;
+    return ScheduleKeepalive(options_.keepalive_time);
+  }
+  if (sign_wanted_) {
+    return Close(absl::UnavailableError(absl::StrCat(
+        "keepalive watchdog timeout: nothing came from ", peer_name_, " for ",
+        absl::FormatDuration(options_.keepalive_time +
+                             options_.keepalive_timeout))));
+  }
+  sign_wanted_ = true;
+  // Where the peer has not even left a credit for it, it owes a sign anyway.
+  if (send_credits_.CanSendCredits() && send_queue_.HasRoom(1)) {
+    Outgoing out;
+    out.fields.kind = FrameKind::kCredit;
+    out.fields.flags = kWantAnswer;
+    out.signaled = true;
+    (void)PostEager(out, out.prefix_bytes());
+  }
+  if (state_ == State::kUp) ScheduleKeepalive(options_.keepalive_timeout);
 }
 
 // ---- Calls.
@@ -351,6 +390,7 @@ void Connection::Close(const absl::Status& why) {
   poller_->timers().Cancel(&shrink_timer_);
   poller_->timers().Cancel(&memory_timer_);
   poller_->timers().Cancel(&offer_timer_);
+  poller_->timers().Cancel(&keepalive_timer_);
   queue_.clear();
   early_.clear();
   invalidations_.clear();

@@ -169,28 +169,15 @@ class Connection final : public PolledConnection, public CmEventHandler {
     const void* token;
   };
 
-  class ShrinkTimer final : public Timer {
+  // Calls a function of the connection's.
+  template <void (Connection::*kFunction)()>
+  class ConnectionTimer final : public Timer {
    public:
-    explicit ShrinkTimer(Connection* connection) : connection_(connection) {}
+    explicit ConnectionTimer(Connection* connection)
+        : connection_(connection) {}
 
    private:
-    void OnTimer() override { connection_->OnShrinkTimer(); }
-    Connection* const connection_;
-  };
-  class MemoryTimer final : public Timer {
-   public:
-    explicit MemoryTimer(Connection* connection) : connection_(connection) {}
-
-   private:
-    void OnTimer() override { connection_->RetryWaitingReads(); }
-    Connection* const connection_;
-  };
-  class OfferTimer final : public Timer {
-   public:
-    explicit OfferTimer(Connection* connection) : connection_(connection) {}
-
-   private:
-    void OnTimer() override { connection_->OnOfferTimer(); }
+    void OnTimer() override { (connection_->*kFunction)(); }
     Connection* const connection_;
   };
 
@@ -268,6 +255,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void PostMarker();
   void CloseIfFlushed();
   void OnShrinkTimer();
+  void ScheduleKeepalive(absl::Duration after);
+  void OnKeepaliveTimer();
   void MaybeFinish();
 
   Poller* const poller_;
@@ -308,6 +297,10 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool starved_ = false;  // a frame waited for credits
   uint64_t frames_ = 0;   // sent and received
   uint64_t shrink_frames_ = 0;
+  uint64_t received_frames_ = 0;
+  uint64_t keepalive_frames_ = 0;  // received_frames_ at the last look
+  bool sign_wanted_ = false;       // from the peer, since then
+  bool answer_due_ = false;        // to a peer that wants a sign
   std::deque<QueuedFrame> queue_;
 
   // Invalidations that found no room in the send queue.
@@ -335,9 +328,10 @@ class Connection final : public PolledConnection, public CmEventHandler {
   std::deque<std::unique_ptr<IncomingRead>> reads_;
   uint32_t reads_outstanding_ = 0;
 
-  ShrinkTimer shrink_timer_{this};
-  MemoryTimer memory_timer_{this};
-  OfferTimer offer_timer_{this};
+  ConnectionTimer<&Connection::OnShrinkTimer> shrink_timer_{this};
+  ConnectionTimer<&Connection::RetryWaitingReads> memory_timer_{this};
+  ConnectionTimer<&Connection::OnOfferTimer> offer_timer_{this};
+  ConnectionTimer<&Connection::OnKeepaliveTimer> keepalive_timer_{this};
 };
 
 }  // namespace rdma

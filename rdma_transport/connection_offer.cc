@@ -402,7 +402,8 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     PostMarker();
     MaybeFinish();
   } else if (!queue_.empty() || !reads_.empty() || !invalidations_.empty() ||
-             receive_credits_.ShouldGrantNow() || !close_when_flushed_.ok()) {
+             receive_credits_.ShouldGrantNow() || answer_due_ ||
+             !close_when_flushed_.ok()) {
     poller_->MarkDirty(this);
   }
 }

@@ -83,6 +83,7 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
     return ProtocolError(wrong);
   }
   ++frames_;
+  ++received_frames_;
   if (!receive_credits_.Consume())
     return ProtocolError("more frames than granted");
   if (!send_credits_.Add(view.fields.credits)) {
@@ -286,6 +287,10 @@ void Connection::SendDone(Call& call) {
 // ---- Credits.
 
 void Connection::OnCredit(const FrameView& view) {
+  if (view.has(kWantAnswer)) {
+    answer_due_ = true;
+    poller_->MarkDirty(this);
+  }
   const uint32_t given_back = view.fields.detail;
   if (given_back == 0) return;
   if (!receive_credits_.TakeBack(given_back, kInitialWindow)) {

@@ -388,6 +388,7 @@ bool Connection::PostWorkRequests(ibv_send_wr* first) {
 void Connection::AfterPost(const Outgoing& out) {
   ++frames_;
   starved_ = false;
+  answer_due_ = false;
   if (state_ != State::kUp) return;
   const bool is_message = (out.fields.flags & kHasMessage) != 0;
   const bool by_offer =
@@ -430,8 +431,8 @@ void Connection::SendControl(FrameKind kind, const OfferKey& key,
 }
 
 void Connection::SendCreditsIfDue() {
-  if (!receive_credits_.ShouldGrantNow() || !send_credits_.CanSendCredits() ||
-      !send_queue_.HasRoom(1)) {
+  const bool due = receive_credits_.ShouldGrantNow() || answer_due_;
+  if (!due || !send_credits_.CanSendCredits() || !send_queue_.HasRoom(1)) {
     return;
   }
   Outgoing out;

@@ -55,6 +55,7 @@ enum FrameFlag : uint8_t {
   kMethodDefinition = 1 << 4,  // kOpen: gives the method's number its path
   kWantCredits = 1 << 5,       // the sender was held up for credits
   kNotRun = 1 << 6,            // kReset: no handler has seen the call
+  kWantAnswer = 1 << 7,        // kCredit: keepalive; asks for any frame
 };
 
 inline constexpr uint32_t kMaxSlot = (1u << 20) - 1;

@@ -19,6 +19,8 @@
 //   grpc.min_reconnect_backoff_ms         100
 //   grpc.max_reconnect_backoff_ms         120000
 //   grpc.client_idle_timeout_ms           1800000
+//   grpc.keepalive_time_ms                10000, with calls or without
+//   grpc.keepalive_timeout_ms             20000
 //   verbena.connect_timeout_ms            20000
 //   verbena.device                        "auto", "soft", or a verbs device
 //   verbena.memory_budget_bytes           0: half of the machine's memory

@@ -193,6 +193,11 @@ struct TransportOptions {
   // client that fetches an answer has 1 s for each 16 MiB besides.
   absl::Duration offer_grace = absl::Seconds(10);
 
+  // A connection on which nothing came for the first is asked for a sign of
+  // life, and closed where none comes within the second.
+  absl::Duration keepalive_time = absl::Seconds(10);
+  absl::Duration keepalive_timeout = absl::Seconds(20);
+
   // Client: connecting.
   absl::Duration connect_timeout = absl::Seconds(20);
   absl::Duration initial_backoff = absl::Seconds(1);

@@ -168,6 +168,80 @@ TEST(StoppedPeerTest, AStoppedServerHoldsTheMemoryOfItsCallsForTheGraceOnly) {
   EXPECT_OK(client.Consume(0, kMostOfIt));
 }
 
+constexpr absl::Duration kKeepaliveTime = absl::Milliseconds(200);
+const Arguments kKeepaliveArguments = {{"grpc.keepalive_time_ms", 200},
+                                       {"grpc.keepalive_timeout_ms", 500}};
+
+TEST(KeepaliveTest, ACallWithoutADeadlineOnAStoppedServerEnds) {
+  PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(), kKeepaliveArguments);
+  ASSERT_OK(client.Echo(10));
+  rpc::Status status;
+  absl::Time end;
+  std::thread caller([&] {
+    status = client.Block(absl::InfiniteDuration());
+    end = absl::Now();
+  });
+  while (client.Observe().blocked() == 0) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  const absl::Time start = absl::Now();
+  server.Stop();
+  caller.join();
+  EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNAVAILABLE));
+  EXPECT_GT(end - start, absl::Milliseconds(500));
+  EXPECT_LT(end - start, absl::Seconds(10));
+  // The next server does not wait for the one that is stopped.
+  EXPECT_TRUE(HasCode(client.Echo(10, 0, kKeepaliveTime * 10),
+                      rpc::StatusCode::UNAVAILABLE) ||
+              HasCode(client.Echo(10, 0, kKeepaliveTime * 10),
+                      rpc::StatusCode::DEADLINE_EXCEEDED));
+  server.Continue();
+  EXPECT_OK(client.Echo(10));
+}
+
+TEST(KeepaliveTest, AServerForgetsAStoppedClient) {
+  PeerProcess server = PeerProcess::Serve(kKeepaliveArguments);
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address());
+  const auto sockets = [&] { return client.Observe().sockets(); };
+  const int64_t before = sockets();
+  PeerProcess idle = PeerProcess::Download(server.address(), 1);
+  ASSERT_EQ(idle.address(), "started");
+  const absl::Time give_up = absl::Now() + absl::Seconds(20);
+  while (sockets() == before && absl::Now() < give_up) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  ASSERT_GT(sockets(), before);
+  idle.Stop();
+  while (sockets() > before && absl::Now() < give_up) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_EQ(sockets(), before);
+}
+
+TEST(KeepaliveTest, AnIdleConnectionAndALongCallStayAlive) {
+  PeerProcess server = PeerProcess::Serve(kKeepaliveArguments);
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(), kKeepaliveArguments);
+  ASSERT_OK(client.Echo(10));
+  rpc::Status status;
+  std::thread caller([&] { status = client.Block(absl::InfiniteDuration()); });
+  const Client idle(server.address(), {{"grpc.keepalive_time_ms", 200},
+                                       {"grpc.keepalive_timeout_ms", 501}});
+  ASSERT_OK(idle.Echo(10));
+  const int64_t sockets = idle.Observe().sockets();
+  for (int i = 0; i < 4; ++i) {
+    absl::SleepFor(kKeepaliveTime * 4);
+    EXPECT_EQ(idle.channel().GetState(false), rpc::ConnectivityState::kReady);
+  }
+  EXPECT_EQ(idle.Observe().sockets(), sockets);
+  ASSERT_OK(client.ReleaseBlocked());
+  caller.join();
+  EXPECT_OK(status);
+}
+
 TEST(StoppedPeerTest, AStoppedServerThatIsKilledIsNoticed) {
   PeerProcess server = PeerProcess::Serve();
   ASSERT_TRUE(server.ok()) << server.address();

@@ -132,8 +132,8 @@ void Side::Listen() {
 
 void Side::OnCmEvent(CmEvent& event) {
   if (event.type != CmEvent::Type::kConnectRequest) return;
-  const absl::StatusOr<Connection*> connection = Connection::Accept(
-      &poller(), &poller_->delivery, this, event, options_);
+  const absl::StatusOr<Connection*> connection =
+      Connection::Accept(&poller(), &poller_->delivery, this, event, options_);
   if (connection.ok()) {
     connections_.push_back(*connection);
     return;

@@ -59,9 +59,7 @@ class MeddledDevice final : public Device {
   ibv_context* context() override { return real_->context(); }
   std::string_view name() const override { return real_->name(); }
   const ibv_device_attr& attributes() const override { return attributes_; }
-  uint32_t max_inline_data() const override {
-    return real_->max_inline_data();
-  }
+  uint32_t max_inline_data() const override { return real_->max_inline_data(); }
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return real_->AllocateMemory(bytes, use);
   }
@@ -209,8 +207,8 @@ class Side final : public ConnectionOwner,
   std::vector<size_t> message_sizes_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Whether `condition` comes true within `timeout`. For what keepers do, and tell
-// nobody about.
+// Whether `condition` comes true within `timeout`. For what keepers do, and
+// tell nobody about.
 bool Eventually(const std::function<bool()>& condition,
                 absl::Duration timeout = absl::Seconds(20));
 

@@ -19,8 +19,8 @@ namespace rdma {
 namespace {
 
 using testing::Eventually;
-using testing::Side;
 using ::testing::HasSubstr;
+using testing::Side;
 
 constexpr uint32_t kInitialWindow = 8;
 
@@ -66,7 +66,9 @@ TEST(ConnectionTest, BusyConnectionsLeaveRoomForNewOnes) {
   const int all = kBusy * kCalls + kMore;
   EXPECT_TRUE(Eventually([&] { return client.answered() == all; }));
   // From now on each has a call now and then.
-  const auto window_of_each = [&] { return server.reserved() / (kBusy + kMore); };
+  const auto window_of_each = [&] {
+    return server.reserved() / (kBusy + kMore);
+  };
   EXPECT_TRUE(Eventually(
       [&] {
         for (Connection* const connection : busy) client.Open(connection);
