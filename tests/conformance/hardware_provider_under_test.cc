@@ -20,6 +20,9 @@
 namespace rdma::conformance {
 namespace {
 
+constexpr ConnectionSetup kSetup =
+    ConnectionSetup::VERBENA_TEST_CONNECTION_SETUP;
+
 // Linux's soft-RoCE; drivers/infiniband/sw/rxe/rxe_param.h.
 constexpr uint32_t kRxeVendorId = 0xffffff;
 
@@ -42,7 +45,6 @@ bool IsRxe(Provider& provider, const std::string& name) {
 // Where Linux 6.1's rxe departs from the specification, and what its speed
 // under emulation allows. Each was seen with two independent programs.
 void DescribeRxe(ProviderUnderTest* rxe) {
-  rxe->name = "rxe";
   rxe->silence = absl::Milliseconds(100);
   rxe->largest_message_bytes = size_t{4} << 20;
   rxe->many_connections = 50;
@@ -74,10 +76,10 @@ void DescribeRxe(ProviderUnderTest* rxe) {
 
 ProviderUnderTest Describe() {
   ProviderUnderTest hardware;
-  hardware.name = "hardware";
+  hardware.name = kSetup == ConnectionSetup::kTcp ? "hardware by tcp"
+                                                  : "hardware by rdma_cm";
   hardware.make = [] {
-    return MakeHardwareProvider(
-        {.connection_setup = ConnectionSetup::VERBENA_TEST_CONNECTION_SETUP});
+    return MakeHardwareProvider({.connection_setup = kSetup});
   };
   hardware.server_address = Environment("VERBENA_TEST_ADDRESS");
   hardware.server_address_v6 = Environment("VERBENA_TEST_ADDRESS_V6");
