@@ -37,6 +37,14 @@ void SetOfferedReads(const ReceivedCmEvent& received, CmEvent* event) {
   event->initiator_depth = received.responder_resources;
 }
 
+// What both ends can do.
+ReadLimits Agree(const ConnectionParameters& own,
+                 const ReceivedCmEvent& received) {
+  return {
+      .served = std::min(own.responder_resources, received.responder_resources),
+      .issued = std::min(own.initiator_depth, received.initiator_depth)};
+}
+
 rdma_conn_param MakeConnParam(const ConnectionParameters& parameters,
                               const ibv_qp& qp) {
   rdma_conn_param param = {};
@@ -97,7 +105,8 @@ class RdmaCmConnectionManager::Id final : public CmId {
   State state = State::kClosed;
   ibv_qp* qp = nullptr;  // the user's; null once it is disconnected
   ConnectionParameters parameters;
-  SocketAddress target;  // when connecting
+  SocketAddress target;     // when connecting
+  ReceivedCmEvent request;  // when accepting
 };
 
 // --- Making and destroying ---------------------------------------------------
@@ -192,6 +201,7 @@ std::optional<CmEvent> RdmaCmConnectionManager::OnConnectRequest(
   }
   Id* const id = Add(std::move(handle), nullptr);
   id->state = Id::State::kRequested;
+  id->request = received;
   CmEvent event = EventOf(CmEvent::Type::kConnectRequest, id);
   event.listener = listener;
   event.private_data = received.private_data;
@@ -215,8 +225,7 @@ absl::Status RdmaCmConnectionManager::Accept(
   // In RTR before the peer hears of it: it may send at once.
   if (absl::Status status =
           BringUpQp(device_, id->handle.get(), qp, id->parameters,
-                    {.served = id->parameters.responder_resources,
-                     .issued = id->parameters.initiator_depth});
+                    Agree(id->parameters, id->request));
       !status.ok()) {
     return status;
   }
@@ -327,12 +336,9 @@ std::optional<CmEvent> RdmaCmConnectionManager::OnConnectResponse(
   CmEvent event = EventOf(CmEvent::Type::kEstablished, id);
   event.private_data = received.private_data;
   SetOfferedReads(received, &event);
-  const ConnectionParameters& own = id->parameters;
-  const ReadLimits reads = {
-      .served = std::min(own.responder_resources, event.initiator_depth),
-      .issued = std::min(own.initiator_depth, event.responder_resources)};
   absl::Status status =
-      BringUpQp(device_, id->handle.get(), id->qp, own, reads);
+      BringUpQp(device_, id->handle.get(), id->qp, id->parameters,
+                Agree(id->parameters, received));
   if (status.ok() && rdma_establish(id->handle.get()) != 0) {
     status = VerbsError("rdma_establish", errno, id->target.ToString());
   }

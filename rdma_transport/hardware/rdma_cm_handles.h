@@ -44,13 +44,13 @@ absl::StatusOr<UniqueCmId> CreateCmId(rdma_event_channel* channel);
 
 // An rdma_cm_event, acknowledged already, so that its ids may be destroyed.
 struct ReceivedCmEvent {
-  rdma_cm_event_type type;
-  int status;
-  rdma_cm_id* id;
-  rdma_cm_id* listener;  // of a CONNECT_REQUEST, whose `id` is new
+  rdma_cm_event_type type = RDMA_CM_EVENT_TIMEWAIT_EXIT;
+  int status = 0;
+  rdma_cm_id* id = nullptr;
+  rdma_cm_id* listener = nullptr;  // of a CONNECT_REQUEST, whose `id` is new
   // As the kernel puts it: what this side may serve, and issue.
-  uint8_t responder_resources;
-  uint8_t initiator_depth;
+  uint8_t responder_resources = 0;
+  uint8_t initiator_depth = 0;
   std::string private_data;
 };
 
