@@ -146,8 +146,11 @@ bool TcpConnectionManager::Watch(Id* id, uint32_t events) {
 }
 
 void TcpConnectionManager::Unwatch(Id* id) {
-  if (!std::exchange(id->watched, false)) return;
-  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, id->socket.get(), nullptr);
+  if (!id->watched) return;
+  const int result =
+      epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, id->socket.get(), nullptr);
+  // Where it stays in the set, Watch must change it and not add it.
+  id->watched = result != 0;
 }
 
 // --- Ends --------------------------------------------------------------------
