@@ -7,11 +7,17 @@
 #include <sys/timerfd.h>
 
 #include <cerrno>
+#include <utility>
 
 namespace rdma {
 namespace {
 
 FaultPlan* current_plan = nullptr;
+
+std::function<void(rdma_cm_event*)>& EventFilter() {
+  static auto* const filter = new std::function<void(rdma_cm_event*)>;
+  return *filter;
+}
 
 // The errno that this call is to fail with, or 0.
 int Planned(const char* call) {
@@ -29,6 +35,10 @@ void Destroyed(const char* kind) {
 }  // namespace
 
 void SetFaultPlan(FaultPlan* plan) { current_plan = plan; }
+
+void SetCmEventFilter(std::function<void(rdma_cm_event*)> filter) {
+  EventFilter() = std::move(filter);
+}
 
 }  // namespace rdma
 
@@ -180,6 +190,7 @@ extern "C" int __wrap_rdma_get_cm_event(rdma_event_channel* channel,
   if ((*event)->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
     rdma::Created("rdma_cm_id");
   }
+  if (rdma::EventFilter()) rdma::EventFilter()(*event);
   return 0;
 }
 WRAP_DESTROY("unacknowledged event", rdma_ack_cm_event, rdma_cm_event)

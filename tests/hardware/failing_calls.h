@@ -16,12 +16,20 @@
 #ifndef VERBENA_TESTS_HARDWARE_FAILING_CALLS_H_
 #define VERBENA_TESTS_HARDWARE_FAILING_CALLS_H_
 
+#include <rdma/rdma_cma.h>
+
+#include <functional>
+
 #include "rdma_transport/provider/fault_plan.h"
 
 namespace rdma {
 
 // The plan of all calls from now on; null makes them as they are.
 void SetFaultPlan(FaultPlan* plan);
+
+// Sees, and may change, type and status of every event of rdma_cm before the
+// provider does; an empty one ends it. CONNECT_REQUEST is to stay what it is.
+void SetCmEventFilter(std::function<void(rdma_cm_event*)> filter);
 
 }  // namespace rdma
 

@@ -7,6 +7,8 @@
 
 #include <string>
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/provider/unique_fd.h"
@@ -102,6 +104,24 @@ TEST_P(HardwareDeviceTest, TheDefaultsAreFinite) {
     EXPECT_EQ(attributes.retry_cnt, defaults.retry_count);
     EXPECT_EQ(attributes.rnr_retry, defaults.rnr_retry_count);
   }
+}
+
+// A peer that answers nothing any more, though nobody said that it is gone.
+// Seven timeouts of 67 ms; devices may take four times as long.
+TEST_P(HardwareDeviceTest, ASilentPeerIsGivenUpInTime) {
+  Link link;
+  LinkOptions options;
+  options.client_parameters = options.server_parameters = {};
+  ASSERT_TRUE(Connect(options, &link));
+  server().DestroyQp(link.server);
+  const absl::Time start = absl::Now();
+  ASSERT_EQ(0, Post(link.client, SendWr(2).Imm(htonl(3)).Inline()));
+  EXPECT_EQ(Await(client().send_cq()).status, IBV_WC_RETRY_EXC_ERR);
+  const absl::Duration taken = absl::Now() - start;
+  EXPECT_GT(taken, absl::Milliseconds(300));
+  EXPECT_LT(taken, absl::Seconds(3));
+  RecordProperty("milliseconds",
+                 static_cast<int>(absl::ToInt64Milliseconds(taken)));
 }
 
 TEST_P(HardwareDeviceTest, TheMtuCanBeLimited) {
