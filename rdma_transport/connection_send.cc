@@ -295,7 +295,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
     wr.opcode = IBV_WR_BIND_MW;
     wr.send_flags = signaled ? IBV_SEND_SIGNALED : 0;
     wr.bind_mw.mw = offer.windows[i]->get();
-    wr.bind_mw.rkey = offer.windows[i]->NextRkey();
+    wr.bind_mw.rkey = offer.windows[i]->next_rkey();
     wr.bind_mw.bind_info.mr =
         RegisteredMemory::MrOf(offer.buffers[offer.segment_buffers[i]]);
     wr.bind_mw.bind_info.addr = segment.address;
@@ -317,9 +317,12 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
     at += kSegmentBytes;
   }
   offer.notify_sent = std::exchange(out.notify_sent, false);
-  offers_.Add(std::move(offer));
+  const Offer& kept = offers_.Add(std::move(offer));
   if (!binds.empty() && !PostWorkRequests(binds.data())) {
     return PostResult::kPosted;  // and the connection is closed
+  }
+  for (size_t i = 0; i < binds.size(); ++i) {
+    kept.windows[i]->SetRkey(binds[i].bind_mw.rkey);
   }
   PostSend(out, &sge, 1, is_inline, std::move(holds));
   TransportCounters::Get().rendezvous_messages_sent.fetch_add(
