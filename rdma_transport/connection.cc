@@ -43,6 +43,7 @@ Connection::Connection(Poller* poller, CallDelivery* delivery,
 absl::Status Connection::Init() {
   DeviceContext& context = poller_->context();
   use_windows_ = context.has_memory_windows();
+  invalidation_flags_ = context.device()->invalidation_flags();
   QueuePair::Depths depths;
   const ibv_device_attr& limits = context.device()->attributes();
   depths.max_send_wr = std::min<uint32_t>(kSendQueueDepth,

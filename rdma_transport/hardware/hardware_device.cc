@@ -18,6 +18,9 @@
 namespace rdma {
 namespace {
 
+// Linux's soft-RoCE; drivers/infiniband/sw/rxe/rxe_param.h.
+constexpr uint32_t kRxeVendorId = 0xffffff;
+
 bool MakeNonBlocking(int fd) {
   const int flags = fcntl(fd, F_GETFL);
   return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
@@ -75,6 +78,15 @@ HardwareDevice::~HardwareDevice() {
     rpc::Log(rpc::LogLevel::kError,
              VerbsError("ibv_close_device", error, name_).ToString());
   }
+}
+
+// rxe hands the kernel's IB_WC_WITH_INVALIDATE (4) through, which is another
+// bit than libibverbs' and means something else there that RC QPs never have.
+// Who overlooks it invalidates the window once more, and that is a null pointer
+// in the kernel (Linux 6.1, rxe_do_invalidate_mw).
+unsigned int HardwareDevice::invalidation_flags() const {
+  const bool is_rxe = attributes_.vendor_id == kRxeVendorId;
+  return is_rxe ? IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK : IBV_WC_WITH_INV;
 }
 
 // --- Memory ------------------------------------------------------------------

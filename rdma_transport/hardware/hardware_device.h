@@ -36,6 +36,7 @@ class HardwareDevice final : public Device {
   std::string_view name() const override { return name_; }
   const ibv_device_attr& attributes() const override { return attributes_; }
   uint32_t max_inline_data() const override { return max_inline_data_; }
+  unsigned int invalidation_flags() const override;
 
   void* AllocateMemory(size_t bytes, MemoryUse use) override;
   void FreeMemory(void* memory, size_t bytes) override;

@@ -110,6 +110,10 @@ class FailingDevice final : public Device {
     return inner_->max_inline_data();
   }
 
+  unsigned int invalidation_flags() const override {
+    return inner_->invalidation_flags();
+  }
+
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return Create("AllocateMemory", "memory",
                   [&] { return inner_->AllocateMemory(bytes, use); });

@@ -209,6 +209,9 @@ class Device {
   virtual std::string_view name() const = 0;
   virtual const ibv_device_attr& attributes() const = 0;
   virtual uint32_t max_inline_data() const = 0;
+  // The bits of ibv_wc.wc_flags of which one marks a receive that invalidated a
+  // key. IBV_WC_WITH_INV; a device with another habit says which.
+  virtual unsigned int invalidation_flags() const { return IBV_WC_WITH_INV; }
 
   // Memory fit for RegMr on this device: page-aligned, zeroed, its pages
   // present. Null and errno (ENOMEM) where there is none. Memory from elsewhere

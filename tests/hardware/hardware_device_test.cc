@@ -12,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/provider/unique_fd.h"
+#include "rdma_transport/verbs/protection_domain.h"
 #include "tests/conformance/connection_fixture.h"
 
 namespace rdma::conformance {
@@ -162,6 +163,49 @@ TEST_P(HardwareDeviceTest, TheInlineLimitIsExact) {
   qp = device.CreateQp(client().pd(), &init);
   EXPECT_EQ(qp, nullptr) << limit + 1;
   if (qp != nullptr) device.DestroyQp(qp);
+}
+
+// --- Memory windows ----------------------------------------------------------
+
+// As the transport uses them: bound by a fresh key each time, revoked by the
+// peer, who is seen to have done it.
+TEST_P(HardwareDeviceTest, AWindowIsBoundAgainAndItsInvalidationIsSeen) {
+  Device& device = server().device();
+  auto pd = ProtectionDomain::Create(&device);
+  ASSERT_TRUE(pd.ok()) << pd.status();
+  auto region = MemoryRegion::Create(
+      pd->get(), 4096,
+      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
+  ASSERT_TRUE(region.ok()) << region.status();
+  auto window = MemoryWindow::Create(pd->get());
+  ASSERT_TRUE(window.ok()) << window.status();
+  Link link;
+  ASSERT_TRUE(Connect({.server = {.pd = (*pd)->get()}}, &link));
+  for (int round = 0; round < 3; ++round) {
+    const uint32_t key = (*window)->next_rkey();
+    ASSERT_EQ(
+        0, Post(link.server,
+                BindWr(1, (*window)->get(), key,
+                       {.mr = (*region)->get(),
+                        .addr = reinterpret_cast<uint64_t>((*region)->data()),
+                        .length = 4096,
+                        .mw_access_flags = IBV_ACCESS_REMOTE_READ})));
+    EXPECT_THAT(Await(server().send_cq()), Succeeded(1, IBV_WC_BIND_MW));
+    (*window)->SetRkey(key);
+    ASSERT_EQ(0, PostReceive(link.server, {.wr_id = 2}));
+    ASSERT_EQ(0, PostReceive(link.server, {.wr_id = 3}));
+    ASSERT_EQ(0, Post(link.client, SendWithInvalidateWr(4, key).Inline()));
+    ASSERT_EQ(0, Post(link.client, SendWr(5).Imm(htonl(key)).Inline()));
+    const ibv_wc invalidating = Await(server().recv_cq());
+    EXPECT_EQ(invalidating.wr_id, 2u);
+    EXPECT_NE(invalidating.wc_flags & device.invalidation_flags(), 0u);
+    EXPECT_EQ(invalidating.invalidated_rkey, key);
+    const ibv_wc plain = Await(server().recv_cq());
+    EXPECT_EQ(plain.wr_id, 3u);
+    EXPECT_EQ(plain.wc_flags & device.invalidation_flags(), 0u);
+  }
+  client().DestroyQp(link.client);
+  server().DestroyQp(link.server);
 }
 
 // --- Addresses ---------------------------------------------------------------
