@@ -159,8 +159,10 @@ absl::StatusOr<Connection*> Connection::Accept(Poller* poller,
 Connection::~Connection() {
   if (qp_ != nullptr) poller_->RemoveConnection(qp_->number());
   poller_->receive_pool().Unreserve(reserved_receives_);
+  // The windows before the QP that they are bound to: rxe waits 50 s for them.
   // The QP before its id (ConnectionManager::Destroy), and before what could be
   // read through it.
+  offers_.ReleaseWindows();
   qp_.reset();
   if (id_ != nullptr) poller_->connection_manager().Destroy(id_);
   offers_.Clear();

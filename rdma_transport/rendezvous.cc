@@ -38,6 +38,10 @@ void OfferTable::Remove(uint64_t id) {
   offers_.erase(found);
 }
 
+void OfferTable::ReleaseWindows() {
+  for (auto& [id, offer] : offers_) offer->windows.clear();
+}
+
 void OfferTable::Clear() {
   by_call_.clear();
   offers_.clear();

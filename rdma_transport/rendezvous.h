@@ -66,6 +66,9 @@ class OfferTable {
   void MarkAnswered(Offer& offer);
   void Remove(uint64_t id);
   bool empty() const { return offers_.empty(); }
+  // Frees the windows of all offers, so that nobody reads through them any more.
+  // REQUIRES: the offers are only to be cleared after that.
+  void ReleaseWindows();
   void Clear();
 
  private:
