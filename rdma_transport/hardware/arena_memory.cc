@@ -28,16 +28,14 @@ void* MapAligned(size_t bytes) {
     errno = ENOMEM;
     return nullptr;
   }
-  const size_t mapped_bytes = bytes + kHugePageBytes;
-  void* const mapped = Map(mapped_bytes, 0);
+  auto* const mapped = static_cast<char*>(Map(bytes + kHugePageBytes, 0));
   if (mapped == nullptr) return nullptr;
   const auto start = reinterpret_cast<uintptr_t>(mapped);
-  const uintptr_t aligned = RoundUp(start, kHugePageBytes);
-  if (aligned != start) munmap(mapped, aligned - start);
-  const uintptr_t end = aligned + bytes;
-  const uintptr_t mapped_end = start + mapped_bytes;
-  if (end != mapped_end) munmap(reinterpret_cast<void*>(end), mapped_end - end);
-  return reinterpret_cast<void*>(aligned);
+  const size_t front = RoundUp(start, kHugePageBytes) - start;
+  char* const aligned = mapped + front;
+  if (front != 0) munmap(mapped, front);
+  if (front != kHugePageBytes) munmap(aligned + bytes, kHugePageBytes - front);
+  return aligned;
 }
 
 // MADV_POPULATE_WRITE, of Linux 5.14. Older kernels say EINVAL: then the pages

@@ -42,8 +42,9 @@ void SetCmEventFilter(std::function<void(rdma_cm_event*)> filter) {
 
 }  // namespace rdma
 
-// Macros, because a wrapper is a name in four places. `type` and `args` are as
-// the library declares them.
+// Macros, because a wrapper is a name in four places. `type`, `parameters` and
+// `arguments` are as the library declares them; the linker wants these names.
+// NOLINTBEGIN(bugprone-macro-parentheses, bugprone-reserved-identifier)
 
 // Returns an object, or null and errno.
 #define WRAP_CREATE(kind, type, name, parameters, arguments) \
@@ -216,3 +217,5 @@ WRAP_MINUS_ONE(int, accept4,
 WRAP_MINUS_ONE(ssize_t, send,
                (int fd, const void* buffer, size_t bytes, int flags),
                (fd, buffer, bytes, flags))
+
+// NOLINTEND(bugprone-macro-parentheses, bugprone-reserved-identifier)
