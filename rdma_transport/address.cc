@@ -48,8 +48,8 @@ absl::StatusOr<HostPort> ParseAddress(std::string_view address) {
   const bool digits = !port_text.empty() &&
                       std::all_of(port_text.begin(), port_text.end(),
                                   [](char c) { return c >= '0' && c <= '9'; });
-  if (!digits ||
-      !absl::SimpleAtoi(std::string(port_text), &port) || port > 65535) {
+  if (!digits || !absl::SimpleAtoi(std::string(port_text), &port) ||
+      port > 65535) {
     return BadAddress(address, "the port is not a number from 0 to 65535");
   }
   return HostPort{std::string(host), static_cast<uint16_t>(port)};
@@ -68,9 +68,8 @@ absl::StatusOr<std::vector<SocketAddress>> ResolveAddress(
   const int error =
       getaddrinfo(host_port.host.c_str(), nullptr, &hints, &found);
   if (error != 0) {
-    return absl::UnavailableError(absl::StrCat("cannot resolve '",
-                                               host_port.host, "': ",
-                                               gai_strerror(error)));
+    return absl::UnavailableError(absl::StrCat(
+        "cannot resolve '", host_port.host, "': ", gai_strerror(error)));
   }
   std::vector<SocketAddress> addresses;
   for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {

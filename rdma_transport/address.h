@@ -1,5 +1,5 @@
-// The addresses of this transport: "rdma://HOST:PORT" or "HOST:PORT", where HOST
-// is an IPv4 address, an IPv6 address in brackets, or a name.
+// The addresses of this transport: "rdma://HOST:PORT" or "HOST:PORT", where
+// HOST is an IPv4 address, an IPv6 address in brackets, or a name.
 #ifndef VERBENA_RDMA_TRANSPORT_ADDRESS_H_
 #define VERBENA_RDMA_TRANSPORT_ADDRESS_H_
 

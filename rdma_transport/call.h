@@ -48,7 +48,7 @@ struct HeldFrame {
 
 struct Call final : public Timer {
   rpc::CallHandle handle;
-  rpc::CallHandle alias;      // or none
+  rpc::CallHandle alias;          // or none
   rpc::CallSink* sink = nullptr;  // null on a server until OnCall returned
   CallOwner* owner = nullptr;
   Connection* connection = nullptr;  // null: not sent yet, or cut off
@@ -67,7 +67,8 @@ struct Call final : public Timer {
   // drives; what happens meanwhile waits in the inbox.
   bool busy = false;
   bool queued = false;  // on the poller's ready list
-  bool closed = false;  // `outcome` is decided; the last callback is due or done
+  bool closed =
+      false;  // `outcome` is decided; the last callback is due or done
   uint32_t sent_count = 0;  // OnSent callbacks that are due
   std::vector<std::unique_ptr<HeldFrame>> inbox;  // almost always empty
   rpc::CallOutcome outcome;
@@ -76,8 +77,8 @@ struct Call final : public Timer {
 
   // Server.
   const void* method = nullptr;
-  std::string_view path;  // the connection's dictionary's
-  std::string_view peer;  // the connection's
+  std::string_view path;         // the connection's dictionary's
+  std::string_view peer;         // the connection's
   Connection* pinned = nullptr;  // kept while OnCall uses the two
   absl::Time deadline = absl::InfiniteFuture();
   // The request was offered and not yet said done: the key to invalidate with
@@ -95,8 +96,9 @@ struct Call final : public Timer {
 // Calls by handle. Entries are reused, handles are not: a stale handle finds
 // nothing.
 //
-// A thread that does not drive cannot create a call, but may have to name one at
-// once: it takes an alias (any thread), and the driver creates the call under it.
+// A thread that does not drive cannot create a call, but may have to name one
+// at once: it takes an alias (any thread), and the driver creates the call
+// under it.
 class CallTable {
  public:
   CallTable() = default;

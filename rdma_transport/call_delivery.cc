@@ -13,9 +13,8 @@ std::unique_ptr<HeldFrame> MakeHeld(rpc::IncomingFrame& frame, bool opens) {
   held->header.assign(reinterpret_cast<const char*>(frame.header.data()),
                       frame.header.size());
   held->frame = std::move(frame);
-  held->frame.header = {
-      reinterpret_cast<const std::byte*>(held->header.data()),
-      held->header.size()};
+  held->frame.header = {reinterpret_cast<const std::byte*>(held->header.data()),
+                        held->header.size()};
   return held;
 }
 
@@ -39,9 +38,8 @@ HeldFrame* CallDelivery::Hold(Call& call, bool opens) {
 }
 
 void CallDelivery::Complete(Call& call, HeldFrame* held) {
-  held->frame.header = {
-      reinterpret_cast<const std::byte*>(held->header.data()),
-      held->header.size()};
+  held->frame.header = {reinterpret_cast<const std::byte*>(held->header.data()),
+                        held->header.size()};
   held->ready = true;
   if (!call.busy) poller_->MakeReady(&call);
 }
@@ -170,13 +168,13 @@ void CallDelivery::DeliverClosed(Call& call) {
 void CallDelivery::Destroy(Call& call) {
   poller_->calls().Destroy(&call);
   if (drained_ != nullptr && poller_->calls().live() == 0) {
-    std::exchange(drained_, nullptr)->Set();
+    poller_->SetEvent(*std::exchange(drained_, nullptr));
   }
 }
 
 void CallDelivery::NotifyWhenDrained(rpc::Event* event) {
   if (poller_->calls().live() == 0) {
-    event->Set();
+    poller_->SetEvent(*event);
   } else {
     drained_ = event;
   }

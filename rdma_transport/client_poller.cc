@@ -52,7 +52,8 @@ rpc::Limits LimitsOf(const Poller::Options& options) {
   limits.max_header_bytes = 8192;
   limits.copy_message_bytes = 1024;
   limits.max_message_bytes = std::numeric_limits<int32_t>::max();  // protobuf's
-  limits.max_attachment_bytes = uint64_t{1} << 48;  // of an address, on the wire
+  limits.max_attachment_bytes = uint64_t{1}
+                                << 48;  // of an address, on the wire
   return limits;
 }
 

@@ -12,10 +12,18 @@ namespace {
 
 constexpr uint32_t kSendQueueDepth = 256;
 constexpr uint32_t kMaxSendSge = 8;
-constexpr uint32_t kMaxReads = 16;
+constexpr int kMaxReads = 16;
 
-static_assert(kSendQueueDepth > 2 * kMaxSegments + 1,
-              "a frame with both parts offered must fit the send queue");
+// A frame with both parts offered, behind as many work requests as there can be
+// that nothing tells the completion of.
+constexpr uint32_t kMinSendQueueDepth =
+    2 * kMaxSegments + 1 + SendQueue::kSignalEvery - 1;
+static_assert(kSendQueueDepth >= kMinSendQueueDepth);
+
+// READs at once, in either direction, where the device has `limit`.
+uint8_t ReadDepth(int limit) {
+  return static_cast<uint8_t>(std::clamp(limit, 1, kMaxReads));
+}
 
 // gRPC's form of a peer's address.
 std::string PeerName(const SocketAddress& address) {
@@ -31,12 +39,12 @@ TransportCounters& TransportCounters::Get() {
 }
 
 Connection::Connection(Poller* poller, CallDelivery* delivery,
-                       ConnectionOwner* owner, const Settings& settings,
-                       bool is_client)
+                       ConnectionOwner* owner,
+                       const rpc::TransportOptions& options, bool is_client)
     : poller_(poller),
       delivery_(delivery),
       owner_(owner),
-      settings_(settings),
+      options_(options),
       is_client_(is_client),
       send_queue_(0) {}
 
@@ -46,19 +54,25 @@ absl::Status Connection::Init() {
   invalidation_flags_ = context.device()->invalidation_flags();
   QueuePair::Depths depths;
   const ibv_device_attr& limits = context.device()->attributes();
-  depths.max_send_wr = std::min<uint32_t>(kSendQueueDepth,
-                                          static_cast<uint32_t>(limits.max_qp_wr));
+  depths.max_send_wr = std::min<uint32_t>(
+      kSendQueueDepth, static_cast<uint32_t>(limits.max_qp_wr));
   depths.max_send_sge =
       std::min<uint32_t>(kMaxSendSge, static_cast<uint32_t>(limits.max_sge));
-  depths.max_inline_data = std::min<uint32_t>(
-      kMaxInlineBytes, context.device()->max_inline_data());
-  auto qp = QueuePair::Create(context.pd(), poller_->cq(), poller_->srq(),
-                              depths);
+  depths.max_inline_data =
+      std::min<uint32_t>(kMaxInlineBytes, context.device()->max_inline_data());
+  auto qp =
+      QueuePair::Create(context.pd(), poller_->cq(), poller_->srq(), depths);
   if (!qp.ok()) return qp.status();
   qp_ = *std::move(qp);
   send_queue_ = SendQueue(std::min(kSendQueueDepth, qp_->depths().max_send_wr));
-  inline_limit_ = std::min<uint32_t>(qp_->depths().max_inline_data,
-                                     kMaxInlineBytes);
+  if (qp_->depths().max_send_wr < kMinSendQueueDepth) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the device ", std::string(context.device()->name()),
+        " has send queues of ", qp_->depths().max_send_wr, " entries, less than ",
+        kMinSendQueueDepth, ": large messages would never be sent"));
+  }
+  inline_limit_ =
+      std::min<uint32_t>(qp_->depths().max_inline_data, kMaxInlineBytes);
   if (absl::Status status = poller_->receive_pool().Reserve(kInitialWindow);
       !status.ok()) {
     return status;
@@ -74,17 +88,17 @@ Handshake Connection::OwnHandshake() const {
   own.features = use_windows_ ? kFeatureWindows : 0;
   own.receive_buffer_bytes = poller_->receive_pool().buffer_bytes();
   own.initial_credits = kInitialWindow;
-  own.max_message_bytes = settings_.max_receive_message_bytes;
-  own.max_attachment_bytes = settings_.max_receive_attachment_bytes;
-  own.max_calls = settings_.max_calls;
+  own.max_message_bytes = options_.max_receive_message_bytes;
+  own.max_attachment_bytes = options_.max_receive_attachment_bytes;
+  own.max_calls = kMaxCalls;
   return own;
 }
 
 void Connection::ApplyPeerHandshake(const Handshake& peer) {
   peer_windows_ = (peer.features & kFeatureWindows) != 0;
   frame_limit_ = eager_limit_ = peer.receive_buffer_bytes;
-  if (settings_.eager_limit_bytes != 0) {
-    eager_limit_ = std::min(frame_limit_, settings_.eager_limit_bytes);
+  if (options_.eager_limit_bytes != 0) {
+    eager_limit_ = std::min(frame_limit_, options_.eager_limit_bytes);
   }
   peer_initial_credits_ = peer.initial_credits;
   send_credits_.Reset(peer.initial_credits);
@@ -93,19 +107,19 @@ void Connection::ApplyPeerHandshake(const Handshake& peer) {
   peer_max_attachment_bytes_ = peer.max_attachment_bytes;
 }
 
-absl::StatusOr<Connection*> Connection::Connect(Poller* poller,
-                                                CallDelivery* delivery,
-                                                ConnectionOwner* owner,
-                                                const SocketAddress& address,
-                                                const Settings& settings) {
+absl::StatusOr<Connection*> Connection::Connect(
+    Poller* poller, CallDelivery* delivery, ConnectionOwner* owner,
+    const SocketAddress& address, const rpc::TransportOptions& options) {
   std::unique_ptr<Connection> connection = absl::WrapUnique(
-      new Connection(poller, delivery, owner, settings, /*is_client=*/true));
+      new Connection(poller, delivery, owner, options, /*is_client=*/true));
   if (absl::Status status = connection->Init(); !status.ok()) return status;
   ConnectionParameters parameters;
   parameters.private_data = EncodeHandshake(connection->OwnHandshake());
-  parameters.initiator_depth = parameters.responder_resources = kMaxReads;
+  const ibv_device_attr& limits = poller->context().device()->attributes();
+  parameters.initiator_depth = ReadDepth(limits.max_qp_init_rd_atom);
+  parameters.responder_resources = ReadDepth(limits.max_qp_rd_atom);
   absl::StatusOr<CmId*> id = poller->connection_manager().Connect(
-      address, connection->qp_->get(), parameters, settings.connect_timeout,
+      address, connection->qp_->get(), parameters, options.connect_timeout,
       static_cast<CmEventHandler*>(connection.get()));
   if (!id.ok()) return id.status();
   connection->id_ = *id;
@@ -113,11 +127,9 @@ absl::StatusOr<Connection*> Connection::Connect(Poller* poller,
   return connection.release();
 }
 
-absl::StatusOr<Connection*> Connection::Accept(Poller* poller,
-                                               CallDelivery* delivery,
-                                               ConnectionOwner* owner,
-                                               const CmEvent& event,
-                                               const Settings& settings) {
+absl::StatusOr<Connection*> Connection::Accept(
+    Poller* poller, CallDelivery* delivery, ConnectionOwner* owner,
+    const CmEvent& event, const rpc::TransportOptions& options) {
   ConnectionManager& cm = poller->connection_manager();
   const auto decline = [&](const absl::Status& why) {
     cm.Reject(event.id,
@@ -126,19 +138,21 @@ absl::StatusOr<Connection*> Connection::Accept(Poller* poller,
     cm.Destroy(event.id);
     return why;
   };
-  const absl::StatusOr<Handshake> peer = DecodeHandshake(event.private_data, "server", "client");
+  const absl::StatusOr<Handshake> peer =
+      DecodeHandshake(event.private_data, "server", "client");
   if (!peer.ok()) return decline(peer.status());
   std::unique_ptr<Connection> connection = absl::WrapUnique(
-      new Connection(poller, delivery, owner, settings, /*is_client=*/false));
+      new Connection(poller, delivery, owner, options, /*is_client=*/false));
   if (absl::Status status = connection->Init(); !status.ok()) {
     return decline(status);
   }
   ConnectionParameters parameters;
   parameters.private_data = EncodeHandshake(connection->OwnHandshake());
-  parameters.initiator_depth =
-      std::min<uint8_t>(kMaxReads, event.responder_resources);
+  const ibv_device_attr& limits = poller->context().device()->attributes();
+  parameters.initiator_depth = std::min(ReadDepth(limits.max_qp_init_rd_atom),
+                                        event.responder_resources);
   parameters.responder_resources =
-      std::min<uint8_t>(kMaxReads, event.initiator_depth);
+      std::min(ReadDepth(limits.max_qp_rd_atom), event.initiator_depth);
   connection->max_reads_ = std::max<uint32_t>(parameters.initiator_depth, 1);
   connection->ApplyPeerHandshake(*peer);
   connection->peer_name_ = PeerName(event.id->peer_address());
@@ -177,8 +191,9 @@ void Connection::OnCmEvent(CmEvent& event) {
       absl::Status why = event.status;
       if (event.rejected && !event.private_data.empty()) {
         const std::string reason(event.private_data.c_str());
-        why = absl::UnavailableError(absl::StrCat(
-            "the server at ", peer_name_, " rejected the connection: ", reason));
+        why = absl::UnavailableError(
+            absl::StrCat("the server at ", peer_name_,
+                         " rejected the connection: ", reason));
       }
       Close(why);
       return;
@@ -195,7 +210,8 @@ void Connection::OnCmEvent(CmEvent& event) {
 
 void Connection::OnUp(const CmEvent& event) {
   if (state_ != State::kConnecting) return;  // a server's is up since Accept
-  const absl::StatusOr<Handshake> peer = DecodeHandshake(event.private_data, "client", "server");
+  const absl::StatusOr<Handshake> peer =
+      DecodeHandshake(event.private_data, "client", "server");
   if (!peer.ok()) {
     Close(absl::Status(absl::StatusCode::kUnavailable,
                        absl::StrCat("the server at ", peer_name_, ": ",
@@ -203,8 +219,11 @@ void Connection::OnUp(const CmEvent& event) {
     return;
   }
   ApplyPeerHandshake(*peer);
-  max_reads_ = std::max<uint32_t>(
-      std::min<uint32_t>(kMaxReads, event.responder_resources), 1);
+  const ibv_device_attr& limits = poller_->context().device()->attributes();
+  max_reads_ =
+      std::max<uint32_t>(std::min(ReadDepth(limits.max_qp_init_rd_atom),
+                                  event.responder_resources),
+                         1);
   state_ = State::kUp;
   owner_->OnConnectionUp(*this);
   // No call was open yet, so no callback can come of these.
@@ -214,9 +233,9 @@ void Connection::OnUp(const CmEvent& event) {
 }
 
 void Connection::OnPolled() {
-  Close(absl::UnavailableError(absl::StrCat(
-      "the connection to ", peer_name_,
-      " was closed by the peer, or the peer ended")));
+  Close(absl::UnavailableError(
+      absl::StrCat("the connection to ", peer_name_,
+                   " was closed by the peer, or the peer ended")));
 }
 
 // ---- Calls.
@@ -277,6 +296,7 @@ void Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
   SendFrame(call, frame, out);
   if (ends_call && call.connection == this) {
     AbandonReads(call.handle);
+    ExpireOffers({call.slot, call.sequence}, /*wanted=*/true);
     DetachCall(call);
     delivery_->Close(call, {absl::OkStatus(), true});
   }
@@ -286,8 +306,8 @@ void Connection::SendFrame(Call& call, rpc::OutgoingFrame& frame,
                            Outgoing& out) {
   out.fields.slot = call.slot;
   out.fields.call_sequence = call.sequence;
-  out.fields.flags = (frame.end ? kEnd : 0) |
-                     (frame.has_message ? kHasMessage : 0);
+  out.fields.flags =
+      (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
   out.header = frame.header;
   out.small_message = frame.small_message;
   out.message = std::move(frame.message);
@@ -308,10 +328,10 @@ void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
   const bool peer_knows = !is_client_ || call.open_sent;
   if (call.owes_done) SendDone(call);
   AbandonReads(call.handle);
+  ExpireOffers({call.slot, call.sequence}, /*wanted=*/false);
   if (peer_knows) {
     SendControl(FrameKind::kReset, {call.slot, call.sequence},
-                static_cast<uint32_t>(why.code()),
-                std::string(why.message()),
+                static_cast<uint32_t>(why.code()), std::string(why.message()),
                 not_run && !is_client_ ? kNotRun : 0);
   } else {
     // What it wanted to send is still here.
@@ -333,6 +353,7 @@ void Connection::Close(const absl::Status& why) {
   state_ = State::kClosing;
   poller_->timers().Cancel(&shrink_timer_);
   poller_->timers().Cancel(&memory_timer_);
+  poller_->timers().Cancel(&offer_timer_);
   queue_.clear();
   early_.clear();
   invalidations_.clear();
@@ -355,8 +376,8 @@ void Connection::Close(const absl::Status& why) {
   MaybeFinish();
 }
 
-// What completed in order but unsignaled raises no completion, not even when the
-// QP flushes: one that does tells that all before it is done with.
+// What completed in order but unsignaled raises no completion, not even when
+// the QP flushes: one that does tells that all before it is done with.
 void Connection::PostMarker() {
   if (marker_posted_ || !send_queue_.ends_unsignaled() ||
       !send_queue_.HasRoom(1)) {
@@ -371,7 +392,9 @@ void Connection::PostMarker() {
   if (ibv_post_send(qp_->get(), &wr, &bad) == 0) {
     marker_posted_ = true;
   } else {
-    send_queue_.Unpush(1);  // the queue is full; its flushing makes room
+    // A device that takes nothing in ERR: destroying the QP ends what is left.
+    send_queue_.Unpush(1);
+    flush_untold_ = true;
   }
 }
 
@@ -400,7 +423,7 @@ void Connection::Unpin() {
 
 void Connection::MaybeFinish() {
   if (state_ != State::kClosing || buried_ || pins_ > 0 ||
-      !send_queue_.empty()) {
+      !(send_queue_.empty() || flush_untold_)) {
     return;
   }
   buried_ = true;

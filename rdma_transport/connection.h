@@ -1,14 +1,14 @@
 // One connection: a QP pair to one peer, and the calls on it.
 //
 // Turns what calls want to say into frames (eager, or with an offer), keeps to
-// the peer's credits and the send queue's slots, reads what the peer offers, and
-// hands arriving frames to the calls. Both sides of a connection are this class;
-// only the client opens calls.
+// the peer's credits and the send queue's slots, reads what the peer offers,
+// and hands arriving frames to the calls. Both sides of a connection are this
+// class; only the client opens calls.
 //
 // Life: Connect or Accept makes it; its owner hears OnConnectionUp, then once
-// OnConnectionDown. Close, from whichever side or fault, is the one way down: all
-// calls are closed, the QP flushes, and when nothing of it is outstanding any
-// more the poller deletes it.
+// OnConnectionDown. Close, from whichever side or fault, is the one way down:
+// all calls are closed, the QP flushes, and when nothing of it is outstanding
+// any more the poller deletes it.
 //
 // Thread rule: the poller's driver.
 #ifndef VERBENA_RDMA_TRANSPORT_CONNECTION_H_
@@ -51,8 +51,8 @@ class ConnectionOwner : public CallOwner {
   virtual void OnConnectionUp(Connection& connection) = 0;
   // The last one; the connection must not be used any more. `was_up`: it had
   // been up before.
-  virtual void OnConnectionDown(Connection& connection,
-                                const absl::Status& why, bool was_up) = 0;
+  virtual void OnConnectionDown(Connection& connection, const absl::Status& why,
+                                bool was_up) = 0;
   // The peer takes no further calls on this connection.
   virtual void OnGoAway(Connection& connection) = 0;
   // A call of the connection is over: its slot is free.
@@ -76,27 +76,17 @@ struct TransportCounters {
 
 class Connection final : public PolledConnection, public CmEventHandler {
  public:
-  struct Settings {
-    uint64_t max_receive_message_bytes = UINT64_MAX;
-    uint64_t max_receive_attachment_bytes = UINT64_MAX;
-    uint32_t eager_limit_bytes = 0;  // largest frame; 0: the receive buffer
-    uint32_t max_calls = 1u << 16;
-    absl::Duration connect_timeout = absl::Seconds(20);
-  };
-
-  // Starts connecting. The owner hears OnConnectionUp or OnConnectionDown later.
-  static absl::StatusOr<Connection*> Connect(Poller* poller,
-                                             CallDelivery* delivery,
-                                             ConnectionOwner* owner,
-                                             const SocketAddress& address,
-                                             const Settings& settings);
-  // Answers a connection request: accepts it, or rejects it and says why to both
-  // sides (the status returned here is for this side's log). Takes `event.id`.
-  static absl::StatusOr<Connection*> Accept(Poller* poller,
-                                            CallDelivery* delivery,
-                                            ConnectionOwner* owner,
-                                            const CmEvent& event,
-                                            const Settings& settings);
+  // Starts connecting. The owner hears OnConnectionUp or OnConnectionDown
+  // later.
+  static absl::StatusOr<Connection*> Connect(
+      Poller* poller, CallDelivery* delivery, ConnectionOwner* owner,
+      const SocketAddress& address, const rpc::TransportOptions& options);
+  // Answers a connection request: accepts it, or rejects it and says why to
+  // both sides (the status returned here is for this side's log). Takes
+  // `event.id`.
+  static absl::StatusOr<Connection*> Accept(
+      Poller* poller, CallDelivery* delivery, ConnectionOwner* owner,
+      const CmEvent& event, const rpc::TransportOptions& options);
   ~Connection() override;
 
   // Client: opens `call` with its first frame. May close the call.
@@ -138,6 +128,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
  private:
   enum class State { kConnecting, kUp, kClosing };
   static constexpr size_t kMaxInlineBytes = 512;
+  // Calls that a client may have open at once.
+  static constexpr uint32_t kMaxCalls = 1u << 16;
   // Frames granted to an idle connection; see docs/flow_control.md.
   static constexpr uint32_t kInitialWindow = 8;
   static_assert(kInitialWindow >= kMinInitialCredits);
@@ -193,9 +185,17 @@ class Connection final : public PolledConnection, public CmEventHandler {
     void OnTimer() override { connection_->RetryWaitingReads(); }
     Connection* const connection_;
   };
+  class OfferTimer final : public Timer {
+   public:
+    explicit OfferTimer(Connection* connection) : connection_(connection) {}
+
+   private:
+    void OnTimer() override { connection_->OnOfferTimer(); }
+    Connection* const connection_;
+  };
 
   Connection(Poller* poller, CallDelivery* delivery, ConnectionOwner* owner,
-             const Settings& settings, bool is_client);
+             const rpc::TransportOptions& options, bool is_client);
   absl::Status Init();
   Handshake OwnHandshake() const;
   void ApplyPeerHandshake(const Handshake& peer);
@@ -217,7 +217,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
                      std::vector<ibv_sge>* sges, SendEntry* holds);
   std::byte* WriteFront(Outgoing& out, std::byte* to);
   void PostSend(Outgoing& out, const ibv_sge* sges, int count, bool is_inline,
-                SendEntry holds);
+                SendEntry holds, absl::Span<ibv_send_wr> first = {});
   void AfterPost(const Outgoing& out);
   void FailFrame(const Outgoing& out, const absl::Status& why);
   void SendControl(FrameKind kind, const OfferKey& key, uint32_t detail,
@@ -230,12 +230,14 @@ class Connection final : public PolledConnection, public CmEventHandler {
   absl::Status ChooseOffers(Outgoing& out, bool* message, bool* attachment);
   absl::Status MakeRegistered(rpc::BufferChain& chain);
   absl::Status AddWindows(Offer& offer);
-  absl::Status MakeOffer(Outgoing& out, Offer* offer,
-                         size_t* message_segments);
+  absl::Status MakeOffer(Outgoing& out, Offer* offer, size_t* message_segments);
   void AnswerOffer(const OfferKey& key, uint32_t invalidated_rkey, bool all);
   void RevokeOffer(Offer& offer, uint32_t invalidated_rkey);
   void PostInvalidations();
   void FinishOffer(Offer& offer);
+  void ExpireOffers(const OfferKey& key, bool wanted);
+  void ScheduleOfferTimer();
+  void OnOfferTimer();
   void StartRead(const FrameView& view, Call& call, bool opens);
   absl::Status CheckOfferLimits(const IncomingRead& read) const;
   void RefuseRead(std::unique_ptr<IncomingRead> read, const absl::Status& why);
@@ -271,12 +273,13 @@ class Connection final : public PolledConnection, public CmEventHandler {
   Poller* const poller_;
   CallDelivery* const delivery_;
   ConnectionOwner* const owner_;
-  const Settings settings_;
+  const rpc::TransportOptions options_;
   const bool is_client_;
   State state_ = State::kConnecting;
   bool buried_ = false;
   bool going_away_ = false;  // server: SendGoAway was called
   bool marker_posted_ = false;
+  bool flush_untold_ = false;  // completions do not tell when it has flushed
   absl::Status close_when_flushed_;  // OK: not asked for
   uint32_t pins_ = 0;
   std::string peer_name_;
@@ -287,8 +290,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   std::unique_ptr<QueuePair> qp_;
   CmId* id_ = nullptr;
 
-  uint32_t frame_limit_ = 0;   // largest frame the peer takes
-  uint32_t eager_limit_ = 0;   // largest frame to send without an offer
+  uint32_t frame_limit_ = 0;  // largest frame the peer takes
+  uint32_t eager_limit_ = 0;  // largest frame to send without an offer
   uint32_t inline_limit_ = 0;
   uint32_t max_reads_ = 1;     // READs outstanding at once
   bool use_windows_ = false;   // grant by windows
@@ -303,8 +306,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   uint32_t peer_initial_credits_ = 0;
   ReceiveCredits receive_credits_;
   uint32_t reserved_receives_ = 0;
-  bool starved_ = false;    // a frame waited for credits
-  uint64_t frames_ = 0;     // sent and received
+  bool starved_ = false;  // a frame waited for credits
+  uint64_t frames_ = 0;   // sent and received
   uint64_t shrink_frames_ = 0;
   std::deque<QueuedFrame> queue_;
 
@@ -335,6 +338,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
 
   ShrinkTimer shrink_timer_{this};
   MemoryTimer memory_timer_{this};
+  OfferTimer offer_timer_{this};
 };
 
 }  // namespace rdma

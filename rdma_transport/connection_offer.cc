@@ -18,6 +18,10 @@ constexpr uint32_t kReadChunkBytes = 1u << 20;
 // A message that finds no memory waits this long for some to be freed.
 constexpr int64_t kMemoryWaitNs = 2'000'000'000;
 constexpr int64_t kMemoryRetryNs = 2'000'000;
+// How often offers whose call is over are looked at, and what a peer is thought
+// to read at least.
+constexpr absl::Duration kOfferCheck = absl::Seconds(1);
+constexpr uint64_t kSlowestReadBytesPerSecond = 16 << 20;
 
 }  // namespace
 
@@ -59,10 +63,9 @@ absl::Status Connection::ChooseOffers(Outgoing& out, bool* message,
     *attachment = attachment_bytes > 0;
     if (front + 2 * kOffered <= frame_limit_) return absl::OkStatus();
   }
-  return absl::ResourceExhaustedError(
-      absl::StrCat("metadata of ", out.header.size(),
-                   " bytes does not fit the peer's frames of ", frame_limit_,
-                   " bytes"));
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "metadata of ", out.header.size(),
+      " bytes does not fit the peer's frames of ", frame_limit_, " bytes"));
 }
 
 absl::Status Connection::AddWindows(Offer& offer) {
@@ -139,8 +142,8 @@ void Connection::AnswerOffer(const OfferKey& key, uint32_t invalidated_rkey,
   }
 }
 
-// The peer says that it is done; the windows make sure of it. One of them it may
-// have invalidated itself.
+// The peer says that it is done; the windows make sure of it. One of them it
+// may have invalidated itself.
 void Connection::RevokeOffer(Offer& offer, uint32_t invalidated_rkey) {
   for (const std::unique_ptr<MemoryWindow>& window : offer.windows) {
     if (window->rkey() == invalidated_rkey) continue;
@@ -168,7 +171,7 @@ void Connection::PostInvalidations() {
     wr.invalidate_rkey = rkey;
     if (!PostWorkRequests(&wr)) return;
   }
-  if (!invalidations_.empty()) poller_->MarkDirty(this);
+  // What found no room goes on with the next completion.
 }
 
 void Connection::FinishOffer(Offer& offer) {
@@ -177,26 +180,66 @@ void Connection::FinishOffer(Offer& offer) {
   offers_.Remove(offer.id);
 }
 
+// Once its call is over, an offer must be answered in time: a peer that hears
+// of the end stops reading and says so; one that fetches an answer (`wanted`)
+// gets the time that takes. The others are cut off: revoking under a READ would
+// break the connection all the same.
+void Connection::ExpireOffers(const OfferKey& key, bool wanted) {
+  const std::deque<uint64_t>& ids = offers_.Unanswered(key);
+  if (ids.empty()) return;
+  // Longer than this is for ever.
+  constexpr absl::Duration kLongest = absl::Hours(24 * 365);
+  const uint64_t reading_s =
+      wanted ? offers_.bytes() / kSlowestReadBytesPerSecond : 0;
+  const absl::Duration grace =
+      std::min(options_.offer_grace + absl::Seconds(reading_s), kLongest);
+  for (const uint64_t id : ids) {
+    offers_.Find(id)->expiry_ns =
+        Poller::NowNs() + absl::ToInt64Nanoseconds(grace);
+  }
+  if (!offer_timer_.scheduled()) ScheduleOfferTimer();
+}
+
+void Connection::ScheduleOfferTimer() {
+  poller_->Schedule(&offer_timer_,
+                    Poller::NowNs() + absl::ToInt64Nanoseconds(std::min(
+                                          options_.offer_grace, kOfferCheck)));
+}
+
+void Connection::OnOfferTimer() {
+  const int64_t earliest_ns = offers_.EarliestExpiryNs();
+  if (earliest_ns > Poller::NowNs()) {
+    if (earliest_ns != INT64_MAX) ScheduleOfferTimer();
+    return;
+  }
+  Close(absl::UnavailableError(absl::StrCat(
+      "the connection to ", peer_name_, " was closed: the peer held on to a ",
+      "message for more than ", absl::FormatDuration(options_.offer_grace),
+      " after its call had ended")));
+}
+
 // ---- The peer's offers.
 
 absl::Status Connection::CheckOfferLimits(const IncomingRead& read) const {
-  if (read.message_bytes() > settings_.max_receive_message_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "Received message larger than max (", read.message_bytes(), " vs. ",
-        settings_.max_receive_message_bytes, ")"));
+  if (read.message_bytes() > options_.max_receive_message_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Received message larger than max (", read.message_bytes(),
+                     " vs. ", options_.max_receive_message_bytes, ")"));
   }
-  if (read.attachment_bytes() > settings_.max_receive_attachment_bytes) {
+  if (read.attachment_bytes() > options_.max_receive_attachment_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
         "Received attachment larger than max (", read.attachment_bytes(),
-        " vs. ", settings_.max_receive_attachment_bytes, ")"));
+        " vs. ", options_.max_receive_attachment_bytes, ")"));
   }
   const uint64_t budget = poller_->context().memory().budget_bytes();
   if (read.message_bytes() > budget || read.attachment_bytes() > budget ||
       read.message_bytes() + read.attachment_bytes() > budget) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "Received ", read.message_bytes(), " bytes of message and ",
-        read.attachment_bytes(), " of attachment, more than the receiver's "
-        "memory budget (", budget, "): raise verbena.memory_budget_bytes"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("Received ", read.message_bytes(),
+                     " bytes of message and ", read.attachment_bytes(),
+                     " of attachment, more than the receiver's "
+                     "memory budget (",
+                     budget, "): raise verbena.memory_budget_bytes"));
   }
   return absl::OkStatus();
 }
@@ -223,7 +266,8 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
     RefuseRead(std::move(read), status);
     return;
   }
-  if (read->Allocate(poller_->context().memory()).ok()) {
+  if (waiting_reads_.empty() &&
+      read->Allocate(poller_->context().memory()).ok()) {
     reads_.push_back(std::move(read));
     poller_->MarkDirty(this);
     return;
@@ -237,7 +281,8 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
 void Connection::RefuseRead(std::unique_ptr<IncomingRead> read,
                             const absl::Status& why) {
   if (Call* const call = poller_->calls().Find(read->call())) {
-    ResetCall(*call, why, /*not_run=*/true);
+    const bool opens = read->held() != nullptr && read->held()->opens;
+    ResetCall(*call, why, /*not_run=*/opens);
   }
   SendControl(FrameKind::kDone, read->key(), 0, {}, 0,
               peer_windows_ ? read->done_rkey() : 0);
@@ -304,9 +349,8 @@ void Connection::FinishRead(IncomingRead* read) {
   reads_.erase(found);
   if (state_ != State::kUp) return;
   const uint32_t done_rkey = peer_windows_ ? finished->done_rkey() : 0;
-  Call* const call = finished->abandoned()
-                         ? nullptr
-                         : poller_->calls().Find(finished->call());
+  Call* const call =
+      finished->abandoned() ? nullptr : poller_->calls().Find(finished->call());
   HeldFrame* const held = finished->held();
   if (call == nullptr || held == nullptr) {
     SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
@@ -358,7 +402,7 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     PostMarker();
     MaybeFinish();
   } else if (!queue_.empty() || !reads_.empty() || !invalidations_.empty() ||
-             !close_when_flushed_.ok()) {
+             receive_credits_.ShouldGrantNow() || !close_when_flushed_.ok()) {
     poller_->MarkDirty(this);
   }
 }

@@ -27,9 +27,8 @@ absl::Status ResetStatus(const FrameView& view) {
   if (view.fields.detail == 0 || view.fields.detail > 16) {
     code = absl::StatusCode::kUnknown;
   }
-  return absl::Status(
-      code, {reinterpret_cast<const char*>(view.header.data()),
-             view.header.size()});
+  return absl::Status(code, {reinterpret_cast<const char*>(view.header.data()),
+                             view.header.size()});
 }
 
 }  // namespace
@@ -48,9 +47,8 @@ void Connection::OnReceiveError(const ibv_wc& wc) {
 
 // A server may speak before we hear that it accepted, though not of calls.
 void Connection::OnEarlyFrame(const ibv_wc& wc, rpc::Buffer buffer) {
-  const uint32_t kind = (wc.wc_flags & IBV_WC_WITH_IMM) != 0
-                            ? ntohl(wc.imm_data) >> 28
-                            : 0;
+  const uint32_t kind =
+      (wc.wc_flags & IBV_WC_WITH_IMM) != 0 ? ntohl(wc.imm_data) >> 28 : 0;
   const bool allowed = kind == static_cast<uint32_t>(FrameKind::kGoAway) ||
                        kind == static_cast<uint32_t>(FrameKind::kCredit);
   if (!allowed || early_.size() >= kInitialWindow) {
@@ -85,7 +83,8 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
     return ProtocolError(wrong);
   }
   ++frames_;
-  if (!receive_credits_.Consume()) return ProtocolError("more frames than granted");
+  if (!receive_credits_.Consume())
+    return ProtocolError("more frames than granted");
   if (!send_credits_.Add(view.fields.credits)) {
     return ProtocolError("more credits than there can be");
   }
@@ -94,7 +93,8 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
       !shrink_timer_.scheduled()) {
     poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
   }
-  if (!queue_.empty() || receive_credits_.ShouldGrantNow()) {
+  if (!queue_.empty() || receive_credits_.ShouldGrantNow() ||
+      !close_when_flushed_.ok()) {
     poller_->MarkDirty(this);
   }
 
@@ -146,8 +146,8 @@ Call* Connection::CreateServerCall(const FrameView& view) {
   if (view.fields.timeout_us != 0) {
     // A deadline beyond some centuries is none.
     constexpr uint64_t kLongestUs = uint64_t{1} << 53;
-    const auto timeout = absl::Microseconds(static_cast<int64_t>(
-        std::min(view.fields.timeout_us, kLongestUs)));
+    const auto timeout = absl::Microseconds(
+        static_cast<int64_t>(std::min(view.fields.timeout_us, kLongestUs)));
     call->deadline = absl::Now() + timeout;
     constexpr absl::Duration kLongestTimer = absl::Hours(24 * 365);
     poller_->Schedule(call, Poller::NowNs() + absl::ToInt64Nanoseconds(std::min(
@@ -159,7 +159,7 @@ Call* Connection::CreateServerCall(const FrameView& view) {
 void Connection::OnOpen(const FrameView& view, rpc::Buffer buffer) {
   if (is_client_) return ProtocolError("a server that opens a call");
   if (const char* wrong = DefineMethod(view)) return ProtocolError(wrong);
-  if (view.fields.slot >= settings_.max_calls) {
+  if (view.fields.slot >= kMaxCalls) {
     return ProtocolError("a slot beyond the agreed number of calls");
   }
   if (view.fields.slot < slots_.size() && slots_[view.fields.slot] != nullptr) {
@@ -192,8 +192,8 @@ Call* Connection::FindCall(const FrameView& view) {
 void Connection::RefuseOfferOf(const FrameView& view) {
   const absl::Span<const std::byte> first =
       view.has(kMessageOffer) ? view.message : view.attachment;
-  SendControl(FrameKind::kDone, {view.fields.slot, view.fields.call_sequence}, 0,
-              {}, 0, peer_windows_ ? DecodeSegment(first.data()).rkey : 0);
+  SendControl(FrameKind::kDone, {view.fields.slot, view.fields.call_sequence},
+              0, {}, 0, peer_windows_ ? DecodeSegment(first.data()).rkey : 0);
 }
 
 void Connection::OnData(const FrameView& view, rpc::Buffer buffer,
@@ -201,8 +201,8 @@ void Connection::OnData(const FrameView& view, rpc::Buffer buffer,
   const bool ends_call = is_client_ && view.has(kEnd);
   if (ends_call) {
     // A response says done for its request, also where nobody waits for it.
-    AnswerOffer({view.fields.slot, view.fields.call_sequence},
-                invalidated_rkey, /*all=*/true);
+    AnswerOffer({view.fields.slot, view.fields.call_sequence}, invalidated_rkey,
+                /*all=*/true);
   }
   Call* const call = FindCall(view);
   if (call == nullptr || call->received_end) {
@@ -218,18 +218,18 @@ void Connection::OnData(const FrameView& view, rpc::Buffer buffer,
 
 bool Connection::CheckEagerLimits(const FrameView& view, Call& call) {
   absl::Status status;
-  if (view.message.size() > settings_.max_receive_message_bytes) {
-    status = absl::ResourceExhaustedError(absl::StrCat(
-        "Received message larger than max (", view.message.size(), " vs. ",
-        settings_.max_receive_message_bytes, ")"));
-  } else if (view.attachment.size() > settings_.max_receive_attachment_bytes) {
+  if (view.message.size() > options_.max_receive_message_bytes) {
+    status = absl::ResourceExhaustedError(
+        absl::StrCat("Received message larger than max (", view.message.size(),
+                     " vs. ", options_.max_receive_message_bytes, ")"));
+  } else if (view.attachment.size() > options_.max_receive_attachment_bytes) {
     status = absl::ResourceExhaustedError(absl::StrCat(
         "Received attachment larger than max (", view.attachment.size(),
-        " vs. ", settings_.max_receive_attachment_bytes, ")"));
+        " vs. ", options_.max_receive_attachment_bytes, ")"));
   } else {
     return true;
   }
-  ResetCall(call, status, /*not_run=*/true);
+  ResetCall(call, status, /*not_run=*/view.fields.kind == FrameKind::kOpen);
   return false;
 }
 
@@ -270,6 +270,7 @@ void Connection::OnReset(const FrameView& view) {
   if (call == nullptr) return;
   if (call->owes_done) SendDone(*call);
   AbandonReads(call->handle);
+  ExpireOffers({call->slot, call->sequence}, /*wanted=*/false);
   DetachCall(*call);
   const bool not_run = view.has(kNotRun);
   if (is_client_ && not_run) call->open_sent = false;
@@ -287,40 +288,43 @@ void Connection::SendDone(Call& call) {
 void Connection::OnCredit(const FrameView& view) {
   const uint32_t given_back = view.fields.detail;
   if (given_back == 0) return;
-  if (!receive_credits_.TakeBack(given_back)) {
+  if (!receive_credits_.TakeBack(given_back, kInitialWindow)) {
     return ProtocolError("more credits given back than granted");
   }
-  const uint32_t window =
-      std::max(receive_credits_.outstanding(), kInitialWindow);
-  if (window >= receive_credits_.window()) return;
-  receive_credits_.SetWindow(window);
+  const uint32_t window = receive_credits_.window();
   poller_->receive_pool().Unreserve(reserved_receives_ - window);
   reserved_receives_ = window;
 }
 
-// The peer was held up: twice the window, where there are receives for it.
+// The peer was held up: twice the window, up to this connection's share of what
+// windows may grow into.
 void Connection::GrowWindow() {
   const uint32_t window = receive_credits_.window();
-  const uint32_t wanted = std::min(window * 2, kMaxWindow);
+  const uint32_t share =
+      poller_->receive_pool().growth_limit() / poller_->connection_count();
+  const uint32_t wanted = std::min({window * 2, share, kMaxWindow});
   if (wanted <= window) return;
-  if (!poller_->receive_pool().Reserve(wanted - window).ok()) return;
+  if (!poller_->receive_pool().ReserveMore(wanted - window).ok()) return;
   reserved_receives_ += wanted - window;
   receive_credits_.SetWindow(wanted);
   poller_->MarkDirty(this);
 }
 
-// Looks whether a busy connection has become idle, and returns the credits that
-// it then does not need.
+// Returns credits that are not needed: at once what an idle connection has,
+// half at a time what a less busy one has.
 void Connection::OnShrinkTimer() {
   if (state_ != State::kUp) return;
-  if (frames_ == shrink_frames_ && queue_.empty()) {
-    const uint32_t given = send_credits_.GiveBack(peer_initial_credits_);
-    if (given == 0) return;
-    SendControl(FrameKind::kCredit, {}, given);
-    return;
+  const bool idle = std::exchange(shrink_frames_, frames_) == frames_;
+  uint32_t given = 0;
+  if (queue_.empty()) {
+    given = idle ? send_credits_.GiveBack(peer_initial_credits_)
+                 : send_credits_.GiveBackUnused(peer_initial_credits_);
   }
-  shrink_frames_ = frames_;
-  poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
+  if (given > 0) SendControl(FrameKind::kCredit, {}, given);
+  // Else the next frame starts it again.
+  if (!idle && send_credits_.held() > peer_initial_credits_) {
+    poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
+  }
 }
 
 void Connection::SendGoAway() {

@@ -16,8 +16,8 @@ namespace {
 // Frames of up to this many bytes are copied into one buffer, which costs less
 // than the device's going through several.
 constexpr size_t kCopyBytes = 2048;
-// What a reset's text may take of a frame.
-constexpr size_t kMaxResetText = 512;
+// What a reset's text may take of a frame: such frames go inline.
+constexpr size_t kMaxResetText = 192;
 
 absl::Span<const std::byte> AsBytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -68,6 +68,7 @@ void Connection::FlushQueue() {
     }
     Outgoing& out = queue_.front().out;
     const absl::StatusOr<PostResult> result = Post(out);
+    if (state_ != State::kUp) return;  // closed, and with it the queue cleared
     if (result.ok() && *result == PostResult::kBlocked) return;
     QueuedFrame done = std::move(queue_.front());
     queue_.pop_front();
@@ -82,6 +83,7 @@ void Connection::Flush() {
   FlushQueue();
   if (state_ != State::kUp) return;
   PumpReads();
+  if (state_ != State::kUp) return;
   SendCreditsIfDue();
   if (!close_when_flushed_.ok() && state_ == State::kUp) CloseIfFlushed();
 }
@@ -183,8 +185,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
   at = Append(at, out.message);
   Append(at, out.attachment);
   sge = {reinterpret_cast<uint64_t>(buffer->data()),
-         static_cast<uint32_t>(frame_bytes),
-         RegisteredMemory::LkeyOf(*buffer)};
+         static_cast<uint32_t>(frame_bytes), RegisteredMemory::LkeyOf(*buffer)};
   holds.buffers.push_back(*std::move(buffer));
   PostSend(out, &sge, 1, /*is_inline=*/false, std::move(holds));
   AfterPost(out);
@@ -221,8 +222,8 @@ bool Connection::GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
 bool Connection::GatherBuffers(Outgoing& out, size_t front_bytes,
                                std::vector<ibv_sge>* sges, SendEntry* holds) {
   RegisteredMemory& memory = poller_->context().memory();
-  const size_t parts = 1 + out.message.buffers().size() +
-                       out.attachment.buffers().size();
+  const size_t parts =
+      1 + out.message.buffers().size() + out.attachment.buffers().size();
   if (parts > qp_->depths().max_send_sge || !out.small_message.empty()) {
     return false;
   }
@@ -317,14 +318,13 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
     at += kSegmentBytes;
   }
   offer.notify_sent = std::exchange(out.notify_sent, false);
-  const Offer& kept = offers_.Add(std::move(offer));
-  if (!binds.empty() && !PostWorkRequests(binds.data())) {
-    return PostResult::kPosted;  // and the connection is closed
+  offers_.Add(std::move(offer));
+  const Call* const call = poller_->calls().Find(out.call);
+  if (call == nullptr || call->connection != this) {
+    // The frame waited in the queue, and its call has ended.
+    ExpireOffers({out.fields.slot, out.fields.call_sequence}, /*wanted=*/true);
   }
-  for (size_t i = 0; i < binds.size(); ++i) {
-    kept.windows[i]->SetRkey(binds[i].bind_mw.rkey);
-  }
-  PostSend(out, &sge, 1, is_inline, std::move(holds));
+  PostSend(out, &sge, 1, is_inline, std::move(holds), absl::MakeSpan(binds));
   TransportCounters::Get().rendezvous_messages_sent.fetch_add(
       1, std::memory_order_relaxed);
   AfterPost(out);
@@ -345,8 +345,10 @@ std::byte* Connection::WriteFront(Outgoing& out, std::byte* to) {
   return Append(to + PrefixBytes(out.fields), out.header);
 }
 
+// `first` go before it, with the same doorbell.
 void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
-                          bool is_inline, SendEntry holds) {
+                          bool is_inline, SendEntry holds,
+                          absl::Span<ibv_send_wr> first) {
   ibv_send_wr wr;
   // Buffers that are held go back soon.
   bool signaled = out.signaled || !holds.buffers.empty();
@@ -355,8 +357,8 @@ void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
   wr.next = nullptr;
   wr.sg_list = const_cast<ibv_sge*>(sges);
   wr.num_sge = count;
-  wr.send_flags = (signaled ? IBV_SEND_SIGNALED : 0) |
-                  (is_inline ? IBV_SEND_INLINE : 0);
+  wr.send_flags =
+      (signaled ? IBV_SEND_SIGNALED : 0) | (is_inline ? IBV_SEND_INLINE : 0);
   if (out.invalidate_rkey != 0) {
     wr.opcode = IBV_WR_SEND_WITH_INV;
     wr.invalidate_rkey = out.invalidate_rkey;
@@ -364,7 +366,10 @@ void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
     wr.opcode = IBV_WR_SEND_WITH_IMM;
     wr.imm_data = htonl(EncodeTag(out.fields));
   }
-  PostWorkRequests(&wr);
+  if (!first.empty()) first.back().next = &wr;
+  if (!PostWorkRequests(first.empty() ? &wr : first.data())) return;
+  // Until here the device finds the windows by the keys that they had.
+  for (ibv_send_wr& bind : first) bind.bind_mw.mw->rkey = bind.bind_mw.rkey;
 }
 
 bool Connection::PostWorkRequests(ibv_send_wr* first) {

@@ -6,7 +6,7 @@
 //
 //   held by the sender + in flight + received and not granted again = window
 //
-// Thread rule: the connection's poller only.
+// Thread rule: the poller's driver.
 #ifndef VERBENA_RDMA_TRANSPORT_CREDIT_WINDOW_H_
 #define VERBENA_RDMA_TRANSPORT_CREDIT_WINDOW_H_
 
@@ -18,19 +18,20 @@ namespace rdma {
 // The sender's half: what the peer granted.
 class SendCredits {
  public:
-  // The last credit is kept for a frame that only grants credits: two sides that
-  // both ran out could otherwise never tell each other.
+  // The last credit is kept for a frame that only grants credits: two sides
+  // that both ran out could otherwise never tell each other.
   static constexpr uint32_t kReserved = 1;
 
-  void Reset(uint32_t initial) { held_ = initial; }
+  void Reset(uint32_t initial) { held_ = least_ = most_ = initial; }
 
   bool CanSend() const { return held_ > kReserved; }
   bool CanSendCredits() const { return held_ > 0; }
   // REQUIRES: CanSend(), or CanSendCredits() for a frame of credits only.
-  void Spend() { --held_; }
+  void Spend() { least_ = std::min(least_, --held_); }
   // False: the peer granted more than anybody can hold; it broke the protocol.
   [[nodiscard]] bool Add(uint32_t granted) {
     held_ += granted;
+    most_ = std::max(most_, held_);
     return held_ <= kMostCredits;
   }
   uint32_t held() const { return held_; }
@@ -40,11 +41,24 @@ class SendCredits {
     held_ -= given;
     return given;
   }
+  // Ends a period and begins the next. Gives back half of what lay unused all
+  // the time, though never below `keep`, where that was three quarters of the
+  // most that was held: what is left is still twice what was needed.
+  uint32_t GiveBackUnused(uint32_t keep) {
+    const bool mostly_unused = least_ >= most_ - most_ / 4;
+    const uint32_t given =
+        mostly_unused ? GiveBack(std::max(keep, held_ - least_ / 2)) : 0;
+    least_ = most_ = held_;
+    return given;
+  }
 
  private:
   static constexpr uint32_t kMostCredits = 1 << 16;
 
   uint32_t held_ = 0;
+  // In this period.
+  uint32_t least_ = 0;
+  uint32_t most_ = 0;
 };
 
 // The receiver's half: what this side granted, and may grant again.
@@ -61,10 +75,9 @@ class ReceiveCredits {
   // How many could be granted now, and the granting of them. Bounded by the
   // frame's 16-bit field.
   uint16_t Owed() const {
-    return outstanding_ >= window_
-               ? 0
-               : static_cast<uint16_t>(
-                     std::min<uint32_t>(window_ - outstanding_, 0xffff));
+    return outstanding_ >= window_ ? 0
+                                   : static_cast<uint16_t>(std::min<uint32_t>(
+                                         window_ - outstanding_, 0xffff));
   }
   uint16_t Grant() {
     const uint16_t owed = Owed();
@@ -74,14 +87,17 @@ class ReceiveCredits {
   // Half the window is worth a frame of its own.
   bool ShouldGrantNow() const { return Owed() * 2 >= window_; }
 
-  // The peer gave credits back. False: more than it can have.
-  [[nodiscard]] bool TakeBack(uint32_t count) {
+  // The peer gave credits back: the window shrinks by as many, though not below
+  // `least`. False: more than it can have.
+  [[nodiscard]] bool TakeBack(uint32_t count, uint32_t least) {
     if (count > outstanding_) return false;
     outstanding_ -= count;
+    if (window_ > least) window_ = std::max(window_ - count, least);
     return true;
   }
 
-  // A larger window is granted as it is; a smaller one takes hold as frames come.
+  // A larger window is granted as it is; a smaller one takes hold as frames
+  // come.
   void SetWindow(uint32_t window) { window_ = window; }
   uint32_t window() const { return window_; }
   uint32_t outstanding() const { return outstanding_; }

@@ -38,10 +38,13 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
   absl::StatusOr<std::unique_ptr<Device>> device =
       soft ? software->Open(name, device_options)
            : MakeHardwareProvider()->Open(name, device_options);
+  // An option with a wrong value. NOT_FOUND is for what a method looked for.
+  if (absl::IsNotFound(device.status())) {
+    return absl::InvalidArgumentError(device.status().message());
+  }
   if (device.ok()) {
-    rpc::Log(
-        rpc::LogLevel::kInfo,
-        absl::StrCat("using device ", name, " for '", options.device, "'"));
+    rpc::Log(rpc::LogLevel::kInfo, absl::StrCat("using device ", name, " for '",
+                                                options.device, "'"));
   }
   return device;
 }
@@ -75,8 +78,7 @@ absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Get(
 
 absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Create(
     std::unique_ptr<Device> device, uint64_t memory_budget_bytes) {
-  std::shared_ptr<DeviceContext> context =
-      absl::WrapUnique(new DeviceContext);
+  std::shared_ptr<DeviceContext> context = absl::WrapUnique(new DeviceContext);
   context->device_ = std::move(device);
   absl::StatusOr<std::unique_ptr<ProtectionDomain>> pd =
       ProtectionDomain::Create(context->device_.get());
@@ -90,8 +92,7 @@ absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Create(
 }
 
 bool DeviceContext::has_memory_windows() const {
-  return (device_->attributes().device_cap_flags &
-          (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
+  return HasType2Windows(device_->attributes());
 }
 
 }  // namespace rdma

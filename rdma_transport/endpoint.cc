@@ -17,15 +17,6 @@ constexpr double kBackoffJitter = 0.2;
 // So many looks without a call make up the idle timeout.
 constexpr int kIdleChecks = 4;
 
-Connection::Settings SettingsOf(const rpc::TransportOptions& options) {
-  Connection::Settings settings;
-  settings.max_receive_message_bytes = options.max_receive_message_bytes;
-  settings.max_receive_attachment_bytes = options.max_receive_attachment_bytes;
-  settings.eager_limit_bytes = options.eager_limit_bytes;
-  settings.connect_timeout = options.connect_timeout;
-  return settings;
-}
-
 std::string NameOf(const HostPort& address) {
   const bool v6 = address.host.find(':') != std::string::npos;
   return absl::StrCat("rdma://", v6 ? "[" : "", address.host, v6 ? "]" : "",
@@ -121,8 +112,7 @@ void Endpoint::Start(Call& call, const rpc::CallOptions& options,
     poller_->delivery.Close(call, {last_failure_, false});
     return;
   }
-  pending_.push_back(
-      {&call, std::make_unique<OwnedFrame>(std::move(frame))});
+  pending_.push_back({&call, std::make_unique<OwnedFrame>(std::move(frame))});
   if (connection_ == nullptr && !failing) StartConnecting();
 }
 
@@ -142,12 +132,12 @@ void Endpoint::Send(rpc::CallHandle handle, rpc::OutgoingFrame frame) {
 }
 
 void Endpoint::Cancel(rpc::CallHandle handle, absl::Status reason) {
-  poller_->poller->Run([self = shared_from_this(), handle,
-                        reason = std::move(reason)] {
-    if (Call* const call = self->poller_->poller->calls().Find(handle)) {
-      self->CancelCall(*call, reason);
-    }
-  });
+  poller_->poller->Run(
+      [self = shared_from_this(), handle, reason = std::move(reason)] {
+        if (Call* const call = self->poller_->poller->calls().Find(handle)) {
+          self->CancelCall(*call, reason);
+        }
+      });
 }
 
 void Endpoint::OnCallDeadline(Call& call) {
@@ -167,7 +157,9 @@ void Endpoint::CancelCall(Call& call, const absl::Status& reason) {
   poller_->delivery.Close(call, {reason, false});
 }
 
+// A call that cannot be sent frees its slot at once, which leads here again.
 void Endpoint::SendPending() {
+  if (std::exchange(sending_pending_, true)) return;
   while (!pending_.empty() && connection_ != nullptr && connection_->up() &&
          connection_->HasFreeSlot()) {
     PendingCall pending = std::move(pending_.front());
@@ -175,6 +167,7 @@ void Endpoint::SendPending() {
     connection_->OpenCall(*pending.call, PathOf(pending.call->method_index),
                           pending.frame->get());
   }
+  sending_pending_ = false;
 }
 
 // Fails those that do not wait for a connection.
@@ -209,9 +202,8 @@ void Endpoint::StartConnecting() {
   std::thread([self = shared_from_this()] {
     absl::StatusOr<std::vector<SocketAddress>> resolved =
         ResolveAddress(self->address_);
-    self->poller_->poller->Run([self, resolved = std::move(resolved)] {
-      self->OnResolved(resolved);
-    });
+    self->poller_->poller->Run(
+        [self, resolved = std::move(resolved)] { self->OnResolved(resolved); });
   }).detach();
 }
 
@@ -220,9 +212,9 @@ void Endpoint::OnResolved(
   resolving_ = false;
   if (shut_down_) return;
   if (!addresses.ok()) {
-    last_failure_ = absl::UnavailableError(absl::StrCat(
-        "cannot connect to ", name_, ": ",
-        std::string(addresses.status().message())));
+    last_failure_ = absl::UnavailableError(
+        absl::StrCat("cannot connect to ", name_, ": ",
+                     std::string(addresses.status().message())));
     ConnectingFailed();
     return;
   }
@@ -232,9 +224,9 @@ void Endpoint::OnResolved(
 
 void Endpoint::ConnectNext() {
   while (next_candidate_ < candidates_.size()) {
-    const absl::StatusOr<Connection*> connection = Connection::Connect(
-        poller_->poller.get(), &poller_->delivery, this,
-        candidates_[next_candidate_++], SettingsOf(options_));
+    const absl::StatusOr<Connection*> connection =
+        Connection::Connect(poller_->poller.get(), &poller_->delivery, this,
+                            candidates_[next_candidate_++], options_);
     if (connection.ok()) {
       connection_ = *connection;
       return;
@@ -252,8 +244,8 @@ void Endpoint::ConnectingFailed() {
   const absl::Time next_attempt = attempt_started_ + NextBackoff();
   const absl::Duration wait =
       std::max(next_attempt - absl::Now(), absl::Milliseconds(1));
-  poller_->poller->Schedule(
-      &retry_timer_, Poller::NowNs() + absl::ToInt64Nanoseconds(wait));
+  poller_->poller->Schedule(&retry_timer_,
+                            Poller::NowNs() + absl::ToInt64Nanoseconds(wait));
   FailPending(last_failure_);
 }
 
@@ -281,12 +273,11 @@ void Endpoint::OnConnectionUp(Connection&) {
   SendPending();
 }
 
-void Endpoint::OnConnectionDown(Connection& connection,
-                                const absl::Status& why, bool was_up) {
+void Endpoint::OnConnectionDown(Connection& connection, const absl::Status& why,
+                                bool was_up) {
   if (&connection != connection_) {
-    leaving_.erase(
-        std::remove(leaving_.begin(), leaving_.end(), &connection),
-        leaving_.end());
+    leaving_.erase(std::remove(leaving_.begin(), leaving_.end(), &connection),
+                   leaving_.end());
     return;
   }
   connection_ = nullptr;
@@ -325,15 +316,14 @@ void Endpoint::ScheduleIdleCheck() {
   if (options_.idle_timeout == absl::InfiniteDuration()) return;
   calls_at_idle_check_ = calls_opened_;
   poller_->poller->Schedule(
-      &idle_timer_,
-      Poller::NowNs() +
-          absl::ToInt64Nanoseconds(options_.idle_timeout / kIdleChecks));
+      &idle_timer_, Poller::NowNs() + absl::ToInt64Nanoseconds(
+                                          options_.idle_timeout / kIdleChecks));
 }
 
 void Endpoint::OnIdleCheck() {
   if (connection_ == nullptr) return;
-  const bool idle = connection_->live_calls() == 0 &&
-                    calls_opened_ == calls_at_idle_check_;
+  const bool idle =
+      connection_->live_calls() == 0 && calls_opened_ == calls_at_idle_check_;
   idle_checks_ = idle ? idle_checks_ + 1 : 0;
   if (idle_checks_ < kIdleChecks) {
     ScheduleIdleCheck();

@@ -4,11 +4,11 @@
 // Channels to the same address with the same options share an endpoint
 // (ConnectionPool). Connectivity follows gRPC's states: a call in kIdle starts
 // connecting and waits; a failed attempt is kTransientFailure, in which calls
-// that are not wait_for_ready fail at once with the reason, until the backoff has
-// passed. See gRPC's "Connectivity Semantics" and "Connection Backoff".
+// that are not wait_for_ready fail at once with the reason, until the backoff
+// has passed. See gRPC's "Connectivity Semantics" and "Connection Backoff".
 //
-// Thread rule: public functions from any thread; the rest belongs to the poller's
-// driver.
+// Thread rule: public functions from any thread; the rest belongs to the
+// poller's driver.
 #ifndef VERBENA_RDMA_TRANSPORT_ENDPOINT_H_
 #define VERBENA_RDMA_TRANSPORT_ENDPOINT_H_
 
@@ -121,10 +121,11 @@ class Endpoint final : public ConnectionOwner,
   absl::Mutex state_mutex_;  // for those who wait for it
 
   // The driver's.
-  Connection* connection_ = nullptr;  // connecting or up, taking calls
-  std::vector<Connection*> leaving_;  // up, with calls to finish
+  Connection* connection_ = nullptr;     // connecting or up, taking calls
+  std::vector<Connection*> leaving_;     // up, with calls to finish
   std::vector<std::string_view> paths_;  // of method_paths_, as needed
   std::deque<PendingCall> pending_;
+  bool sending_pending_ = false;  // SendPending is on the stack
   std::vector<SocketAddress> candidates_;
   size_t next_candidate_ = 0;
   bool resolving_ = false;

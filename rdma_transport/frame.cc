@@ -110,7 +110,7 @@ size_t PrefixBytes(const FrameFields& fields) {
 
 void EncodePrefix(const FrameFields& fields, std::byte* out) {
   Store(out, fields.call_sequence);
-  Store(out + kCreditsOffset, fields.credits);
+  Store(out + 4, fields.credits);
   Store(out + 6, fields.header_bytes);
   Store(out + 8, fields.message_bytes);
   Store(out + 12, fields.detail);
@@ -123,10 +123,6 @@ void EncodePrefix(const FrameFields& fields, std::byte* out) {
     Store(out, static_cast<uint16_t>(fields.method_path.size()));
     std::memcpy(out + 2, fields.method_path.data(), fields.method_path.size());
   }
-}
-
-void PatchCredits(std::byte* prefix, uint16_t credits) {
-  Store(prefix + kCreditsOffset, credits);
 }
 
 void EncodeSegment(const Segment& segment, std::byte* out) {
@@ -154,7 +150,7 @@ const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
   absl::Span<const std::byte> prefix;
   if (!cursor.Take(kFramePrefixBytes, &prefix)) return "a frame cut short";
   fields.call_sequence = Load<uint32_t>(prefix.data());
-  fields.credits = Load<uint16_t>(prefix.data() + kCreditsOffset);
+  fields.credits = Load<uint16_t>(prefix.data() + 4);
   fields.header_bytes = Load<uint16_t>(prefix.data() + 6);
   fields.message_bytes = Load<uint32_t>(prefix.data() + 8);
   fields.detail = Load<uint32_t>(prefix.data() + 12);

@@ -1,9 +1,9 @@
 // The frames of docs/wire_format.md: one frame is one SEND, at most one receive
 // buffer. This file lays them out and takes them apart; it decides nothing.
 //
-// The immediate of the SEND (the "tag") says what the frame is and which call it
-// belongs to; a SEND with invalidate has no immediate, so there the tag is the
-// first four bytes of the payload instead:
+// The immediate of the SEND (the "tag") says what the frame is and which call
+// it belongs to; a SEND with invalidate has no immediate, so there the tag is
+// the first four bytes of the payload instead:
 //
 //    31    28 27          20 19                         0
 //   +--------+--------------+----------------------------+
@@ -61,7 +61,6 @@ inline constexpr uint32_t kMaxSlot = (1u << 20) - 1;
 inline constexpr size_t kTagBytes = 4;
 inline constexpr size_t kFramePrefixBytes = 16;
 inline constexpr size_t kOpenExtraBytes = 8;
-inline constexpr size_t kCreditsOffset = 4;
 inline constexpr size_t kSegmentBytes = 24;
 // Of one offer; longer chains are gathered before they are offered.
 inline constexpr size_t kMaxSegments = 32;
@@ -98,8 +97,6 @@ size_t PrefixBytes(const FrameFields& fields);
 // Writes the prefix (and path). REQUIRES: PrefixBytes(fields) bytes at `out`,
 // method_path within kMaxPathBytes.
 void EncodePrefix(const FrameFields& fields, std::byte* out);
-// Credits are known last: patches them into an encoded prefix.
-void PatchCredits(std::byte* prefix, uint16_t credits);
 
 void EncodeSegment(const Segment& segment, std::byte* out);
 // REQUIRES: kSegmentBytes at `in`.

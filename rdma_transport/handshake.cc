@@ -1,5 +1,6 @@
 #include "rdma_transport/handshake.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -49,11 +50,10 @@ absl::StatusOr<Handshake> DecodeHandshake(std::string_view private_data,
   // The version comes before everything that a version may change.
   handshake.version = Load<uint16_t>(private_data, 4);
   if (handshake.version != kProtocolVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the ", std::string(own_role),
-                     " speaks protocol version ", kProtocolVersion, ", the ",
-                     std::string(peer_role), " version ", handshake.version,
-                     ": run the same Verbena on both sides"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the ", std::string(own_role), " speaks protocol version ",
+        kProtocolVersion, ", the ", std::string(peer_role), " version ",
+        handshake.version, ": run the same Verbena on both sides"));
   }
   if (private_data.size() < kHandshakeBytes) {
     return absl::InvalidArgumentError(
@@ -61,7 +61,8 @@ absl::StatusOr<Handshake> DecodeHandshake(std::string_view private_data,
                      kHandshakeBytes));
   }
   handshake.features = Load<uint16_t>(private_data, 6);
-  handshake.receive_buffer_bytes = Load<uint32_t>(private_data, 8);
+  handshake.receive_buffer_bytes =
+      std::min(Load<uint32_t>(private_data, 8), kMaxFrameBytes);
   handshake.initial_credits = Load<uint16_t>(private_data, 12);
   handshake.max_message_bytes = Load<uint64_t>(private_data, 16);
   handshake.max_attachment_bytes = Load<uint64_t>(private_data, 24);

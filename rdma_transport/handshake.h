@@ -28,7 +28,8 @@ inline constexpr uint16_t kFeatureWindows = 1 << 0;
 struct Handshake {
   uint16_t version = kProtocolVersion;
   uint16_t features = 0;  // kFeature...; unknown ones are ignored
-  // The largest frame this side receives.
+  // The largest frame this side receives. DecodeHandshake gives kMaxFrameBytes
+  // for more.
   uint32_t receive_buffer_bytes = 0;
   // Frames that the peer may send before it hears of more credits.
   uint16_t initial_credits = 0;
@@ -41,14 +42,16 @@ struct Handshake {
 
 inline constexpr size_t kHandshakeBytes = 40;
 inline constexpr uint32_t kMinReceiveBufferBytes = 4096;
+// A frame is at most this long, whatever the peer could take.
+inline constexpr uint32_t kMaxFrameBytes = 1 << 16;
 inline constexpr uint16_t kMinInitialCredits = 4;
 
 std::string EncodeHandshake(const Handshake& handshake);
 
 // INVALID_ARGUMENT: not this protocol, or values out of range.
-// FAILED_PRECONDITION: another version; the text names both, fit for the user of
-// either side.
-// `own_role` and `peer_role` name the sides in texts: "client", "server".
+// FAILED_PRECONDITION: another version; the text names both, fit for the user
+// of either side. `own_role` and `peer_role` name the sides in texts: "client",
+// "server".
 absl::StatusOr<Handshake> DecodeHandshake(std::string_view private_data,
                                           std::string_view own_role,
                                           std::string_view peer_role);

@@ -1,5 +1,6 @@
 #include "rdma_transport/poller.h"
 
+#include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <time.h>
@@ -16,13 +17,14 @@
 namespace rdma {
 namespace {
 
-// How often a busy driver looks at what the CQ does not show: the clock every so
-// many turns, timers and the connection manager when the clock says so.
+// How often a busy driver looks at what the CQ does not show: the clock every
+// so many turns, timers and the connection manager when the clock says so.
 constexpr uint32_t kTurnsPerClock = 64;
 constexpr int64_t kLookAroundNs = 50'000;
-// A driver that lost its turn waits this long for it before it parks: the thread
-// that took it may only have had something to send.
+// A driver that lost its turn waits this long for it before it parks: the
+// thread that took it may only have had something to send.
 constexpr int64_t kRegainNs = 20'000;
+constexpr int64_t kLetOthersWakeNs = 20'000;
 constexpr int kMaxKeepers = 64;
 constexpr int64_t kDrainNs = 5'000'000'000;
 
@@ -46,8 +48,8 @@ int64_t Poller::NowNs() {
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
 }
 
-Poller::Poller(std::shared_ptr<DeviceContext> context,
-               CallDeliverer* deliverer, const Options& options)
+Poller::Poller(std::shared_ptr<DeviceContext> context, CallDeliverer* deliverer,
+               const Options& options)
     : context_(std::move(context)),
       deliverer_(deliverer),
       spin_ns_(absl::ToInt64Nanoseconds(options.spin)),
@@ -142,7 +144,7 @@ bool Poller::RunTasks() {
     oldest->run();
     delete std::exchange(oldest, oldest->next);
   }
-  WakeOthers();
+  WakeWaiters();
   return true;
 }
 
@@ -188,7 +190,7 @@ void Poller::Leave() {
 void Poller::Wait(rpc::Event& event) {
   while (!event.is_set()) {
     if (turnstile_.TryEnter()) {
-      DriveUntil([&event] { return event.is_set(); });
+      DriveUntil(Role::kWaiter, [&event] { return event.is_set(); });
       if (turnstile_.HeldByMe()) Leave();
     } else {
       WaitForTurn(event);
@@ -214,7 +216,7 @@ void Poller::WaitForTurn(rpc::Event& event) {
 }
 
 template <typename Done>
-void Poller::DriveUntil(Done done) {
+void Poller::DriveUntil(Role role, Done done) {
   int64_t idle_since_ns = 0;
   uint32_t idle_turns = 0;
   while (!done()) {
@@ -230,7 +232,7 @@ void Poller::DriveUntil(Done done) {
     const int64_t now_ns = NowNs();
     if (idle_since_ns == 0) idle_since_ns = now_ns;
     if (now_ns - idle_since_ns >= spin_ns_) {
-      Sleep(done);
+      Sleep(role, done);
       if (!turnstile_.HeldByMe()) return;
       idle_since_ns = 0;
     }
@@ -256,10 +258,7 @@ bool Poller::PollCompletions() {
   if (next_completion_ == completion_count_) {
     next_completion_ = completion_count_ = 0;
     const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
-    if (count <= 0) {
-      OnQueueSeenEmpty();
-      return false;
-    }
+    if (count <= 0) return OnSwept();
     completion_count_ = count;
   }
   // The rest of a batch is the poller's, not this thread's: a callback may end
@@ -269,18 +268,28 @@ bool Poller::PollCompletions() {
     HandleCompletion(completions_[next_completion_++]);
     if (!turnstile_.HeldByMe()) return true;
   }
-  if (completion_count_ < kCompletionBatch) OnQueueSeenEmpty();
+  swept_ += completion_count_;
+  if (completion_count_ < kCompletionBatch || swept_ >= cq_->depth()) OnSwept();
   return any;
 }
 
-void Poller::OnQueueSeenEmpty() {
-  if (!notify_when_polled_.empty()) {
-    for (PolledConnection* connection :
-         std::exchange(notify_when_polled_, {})) {
-      if (connection != nullptr) connection->OnPolled();
+// A sweep ends where the CQ was seen empty, or after as many completions as it
+// holds. What was asked for during one sweep is due at the end of the next:
+// that one began later, and so saw all that was in the CQ then. True where
+// something waits for the next.
+bool Poller::OnSwept() {
+  swept_ = 0;
+  dying_.clear();
+  dying_.swap(graveyard_);
+  if (!notify_after_sweep_.empty() || !notify_when_polled_.empty()) {
+    notify_sweeping_.swap(notify_after_sweep_);
+    notify_after_sweep_.swap(notify_when_polled_);
+    for (size_t i = 0; i < notify_sweeping_.size(); ++i) {
+      if (notify_sweeping_[i] != nullptr) notify_sweeping_[i]->OnPolled();
     }
+    notify_sweeping_.clear();
   }
-  if (!graveyard_.empty()) graveyard_.clear();
+  return !dying_.empty() || !notify_after_sweep_.empty();
 }
 
 void Poller::HandleCompletion(const ibv_wc& wc) {
@@ -302,13 +311,16 @@ void Poller::HandleCompletion(const ibv_wc& wc) {
     receive_pool_->Discard(wc.wr_id);
     last_connection_->OnReceiveError(wc);
   } else {
-    last_connection_->OnReceive(wc,
-                                receive_pool_->Take(wc.wr_id, wc.byte_len));
+    last_connection_->OnReceive(wc, receive_pool_->Take(wc.wr_id, wc.byte_len));
   }
 }
 
+// What callbacks make ready waits for the next turn: a callback that starts
+// another call each time keeps nothing else from running.
 bool Poller::RunReadyCalls() {
-  while (Call* const call = ready_head_) {
+  for (size_t left = ready_count_; left > 0 && ready_head_ != nullptr; --left) {
+    Call* const call = ready_head_;
+    --ready_count_;
     ready_head_ = call->next_ready;
     if (ready_head_ == nullptr) ready_tail_ = nullptr;
     call->next_ready = nullptr;
@@ -324,6 +336,7 @@ void Poller::MakeReady(Call* call) {
   call->next_ready = nullptr;
   (ready_tail_ == nullptr ? ready_head_ : ready_tail_->next_ready) = call;
   ready_tail_ = call;
+  ++ready_count_;
 }
 
 void Poller::FlushDirty() {
@@ -360,7 +373,9 @@ void Poller::AddConnection(uint32_t qp_num, PolledConnection* connection) {
 void Poller::RemoveConnection(uint32_t qp_num) {
   const auto found = connections_.find(qp_num);
   if (found == connections_.end()) return;
-  for (std::vector<PolledConnection*>* list : {&dirty_, &notify_when_polled_}) {
+  for (std::vector<PolledConnection*>* list :
+       {&dirty_, &notify_when_polled_, &notify_after_sweep_,
+        &notify_sweeping_}) {
     std::replace(list->begin(), list->end(), found->second,
                  static_cast<PolledConnection*>(nullptr));
   }
@@ -400,15 +415,19 @@ int Poller::SleepTimeoutMs() {
 }
 
 template <typename Done>
-void Poller::Sleep(Done done) {
+void Poller::Sleep(Role role, Done done) {
   channel_->DrainEvents();
-  // A wake-up that another sleeper has not seen yet stays for it; this thread
-  // then comes back from epoll_wait at once, until that one is gone.
-  if (sleepers_.load(std::memory_order_seq_cst) == 0 &&
-      !stopping_.load(std::memory_order_seq_cst)) {
+  // A wake-up that another sleeper has not seen yet stays for it.
+  bool wake_pending = false;
+  if (stopping_.load(std::memory_order_seq_cst)) {
+    wake_pending = true;
+  } else if (sleepers_.load(std::memory_order_seq_cst) == 0) {
     uint64_t wakes;
     [[maybe_unused]] const ssize_t drained =
         read(wake_fd_, &wakes, sizeof(wakes));
+  } else {
+    pollfd wake = {wake_fd_, POLLIN, 0};
+    wake_pending = poll(&wake, 1, 0) > 0;
   }
   if (ibv_req_notify_cq(cq_->get(), 0) != 0) return;
   // What completed before the arming raises no event: ibv_req_notify_cq(3).
@@ -417,14 +436,24 @@ void Poller::Sleep(Done done) {
   if (Turn() || !turnstile_.HeldByMe()) return;
 
   const int timeout_ms = SleepTimeoutMs();
+  const int waiters = role == Role::kWaiter ? 1 : 0;
+  sleeping_waiters_.fetch_add(waiters, std::memory_order_seq_cst);
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
   const bool work_left = OpenForOthers();
   // From here on whoever makes `done` true sees a sleeper and wakes it.
   if (!work_left && !done() && !stopping_.load(std::memory_order_seq_cst)) {
-    epoll_event events[4];
-    epoll_wait(epoll_fd_, events, 4, timeout_ms);
+    if (wake_pending) {
+      // epoll_wait would return at once until that sleeper has had a CPU: this
+      // one's, where both are real-time threads that are bound to it.
+      const timespec pause = {0, kLetOthersWakeNs};
+      nanosleep(&pause, nullptr);
+    } else {
+      epoll_event events[4];
+      epoll_wait(epoll_fd_, events, 4, timeout_ms);
+    }
   }
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+  sleeping_waiters_.fetch_sub(waiters, std::memory_order_seq_cst);
   PollerMonitor::Get().Activate();
   if (!turnstile_.TryEnter()) return;
   last_look_ns_ = 0;
@@ -470,8 +499,8 @@ void Poller::Drain() {
     if (NowNs() > give_up_ns) return;
     std::this_thread::yield();
   }
-  DriveUntil([this, give_up_ns] {
-    return (connections_.empty() && graveyard_.empty() &&
+  DriveUntil(Role::kWaiter, [this, give_up_ns] {
+    return (connections_.empty() && graveyard_.empty() && dying_.empty() &&
             ready_head_ == nullptr &&
             tasks_.load(std::memory_order_relaxed) == nullptr) ||
            NowNs() > give_up_ns;
@@ -494,7 +523,8 @@ void Poller::KeeperMain() {
       ParkKeeper();
       continue;
     }
-    DriveUntil([this] { return stopping_.load(std::memory_order_relaxed); });
+    DriveUntil(Role::kKeeper,
+               [this] { return stopping_.load(std::memory_order_relaxed); });
     if (turnstile_.HeldByMe()) Leave();
   }
 }

@@ -1,11 +1,11 @@
-// A poller: one CQ, one SRQ, the connections and calls that use them, timers, and
-// whoever drives it all.
+// A poller: one CQ, one SRQ, the connections and calls that use them, timers,
+// and whoever drives it all.
 //
 // A poller has no thread that works on it as such. Whoever holds its turnstile
-// drives it: a thread that blocks in a call (Wait), a thread that has something to
-// send and finds nobody driving (Run), else one of the poller's keepers, threads
-// that sleep while nothing happens. All state of the poller and its connections
-// belongs to the driver, so that its hot path takes no lock.
+// drives it: a thread that blocks in a call (Wait), a thread that has something
+// to send and finds nobody driving (Run), else one of the poller's keepers,
+// threads that sleep while nothing happens. All state of the poller and its
+// connections belongs to the driver, so that its hot path takes no lock.
 //
 // The driver releases the turnstile around every callback that may block. Where
 // one does, another thread (a waiting caller, or a keeper woken by the monitor)
@@ -77,8 +77,8 @@ class CmEventHandler {
 // Delivers a call's next event; what the poller's ready list is for.
 class CallDeliverer {
  public:
-  // Delivers what is due to `call`, which is not busy, one callback at most. The
-  // last thing it does may be Poller::RunCallback.
+  // Delivers what is due to `call`, which is not busy, one callback at most.
+  // The last thing it does may be Poller::RunCallback.
   virtual void DeliverNext(Call& call) = 0;
 
  protected:
@@ -130,7 +130,8 @@ class Poller {
   // Blocks until `event` is set, driving where nobody else does.
   void Wait(rpc::Event& event);
 
-  // Starts the first keeper, so that the poller is driven while no thread waits.
+  // Starts the first keeper, so that the poller is driven while no thread
+  // waits.
   void StartKeepers();
   // Ends the keepers. REQUIRES: not called by one.
   void StopKeepers();
@@ -142,8 +143,10 @@ class Poller {
 
   // ---- The driver only.
 
-  bool IsDriver() const { return turnstile_.HeldByMe(); }
-
+  // Those added and not removed.
+  uint32_t connection_count() const {
+    return static_cast<uint32_t>(connections_.size());
+  }
   void AddConnection(uint32_t qp_num, PolledConnection* connection);
   void RemoveConnection(uint32_t qp_num);
   // Its OnPolled is called when the CQ has been seen empty.
@@ -170,13 +173,13 @@ class Poller {
   [[nodiscard]] bool RunCallback(bool quick, Function&& callback) {
     if (quick) {
       callback();
-      WakeOthers();
+      WakeWaiters();
       return true;
     }
     // What is left of this batch does not wait for the callback.
-    if (OpenForOthers()) WakeOthers();
+    if (OpenForOthers()) WakeAnySleeper();
     callback();
-    WakeOthers();
+    WakeWaiters();
     if (!turnstile_.TryEnter()) return false;
     // What this thread left for another driver comes before what it does now.
     RunTasks();
@@ -194,6 +197,12 @@ class Poller {
   // Monotonic, read afresh.
   static int64_t NowNs();
 
+  // Sets an event that a thread in Wait may sleep for.
+  void SetEvent(rpc::Event& event) {
+    event.Set();
+    WakeWaiters();
+  }
+
   // Arms a timer, and sees to it that a sleeping thread wakes in time for it.
   void Schedule(Timer* timer, int64_t time_ns);
 
@@ -209,22 +218,26 @@ class Poller {
          const Options& options);
   absl::Status Init(const Options& options);
 
-  // One round: completions, tasks, ready calls, flushes, now and then timers and
-  // connection events. True if anything happened. The turnstile may be lost.
+  // One round: completions, tasks, ready calls, flushes, now and then timers
+  // and connection events. True if anything happened. The turnstile may be
+  // lost.
   bool Turn();
   bool PollCompletions();
-  void OnQueueSeenEmpty();
+  bool OnSwept();
   void HandleCompletion(const ibv_wc& wc);
   bool RunReadyCalls();
   bool RunTasks();
   void FlushDirty();
   bool LookAround();
+  // A keeper drives for others; a waiter for what makes its `done` true, which
+  // another thread may do meanwhile.
+  enum class Role { kKeeper, kWaiter };
   // Drives until `done` or until another thread took over.
   template <typename Done>
-  void DriveUntil(Done done);
+  void DriveUntil(Role role, Done done);
   // Sleeps until something happens, unless `done` by then.
   template <typename Done>
-  void Sleep(Done done);
+  void Sleep(Role role, Done done);
   int SleepTimeoutMs();
 
   // Lets others in, with no task left undone. True: callbacks are due, which
@@ -233,10 +246,14 @@ class Poller {
   void Leave();
   void WaitForTurn(rpc::Event& event);
   void WakeSleepers();
-  // A thread may sleep on the poller's events while what it waits for happened
-  // on this one.
-  void WakeOthers() {
+  // There is work for whoever sleeps on the poller's events.
+  void WakeAnySleeper() {
     if (sleepers_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
+  }
+  // A thread may sleep there while what it waits for happened on this one.
+  // Keepers wait for nothing.
+  void WakeWaiters() {
+    if (sleeping_waiters_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
   }
 
   void KeeperMain();
@@ -274,15 +291,22 @@ class Poller {
   uint32_t last_qp_num_ = 0;
   PolledConnection* last_connection_ = nullptr;
   std::vector<PolledConnection*> dirty_;
+  // Those of this sweep of the CQ, and of the one before.
   std::vector<PolledConnection*> notify_when_polled_;
+  std::vector<PolledConnection*> notify_after_sweep_;
   std::vector<std::unique_ptr<PolledConnection>> graveyard_;
+  std::vector<std::unique_ptr<PolledConnection>> dying_;
+  std::vector<PolledConnection*> notify_sweeping_;  // being told
+  int swept_ = 0;  // completions handled in this sweep
   Call* ready_head_ = nullptr;
   Call* ready_tail_ = nullptr;
+  size_t ready_count_ = 0;
 
   // Left by threads that found another one driving; newest first.
   std::atomic<Task*> tasks_{nullptr};
   // Threads in epoll_wait on behalf of this poller, and when they will wake.
   std::atomic<int> sleepers_{0};
+  std::atomic<int> sleeping_waiters_{0};  // those of them that are no keepers
   std::atomic<int64_t> sleeping_until_ns_{0};
 
   // Threads in Wait that do not drive.

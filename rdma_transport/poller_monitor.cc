@@ -35,12 +35,11 @@ void PollerMonitor::Remove(Poller* poller) {
   absl::MutexLock lifecycle_lock(&lifecycle_mutex_);
   {
     absl::MutexLock lock(&mutex_);
-    watched_.erase(
-        std::remove_if(watched_.begin(), watched_.end(),
-                       [poller](const Watched& watched) {
-                         return watched.poller == poller;
-                       }),
-        watched_.end());
+    watched_.erase(std::remove_if(watched_.begin(), watched_.end(),
+                                  [poller](const Watched& watched) {
+                                    return watched.poller == poller;
+                                  }),
+                   watched_.end());
     if (!watched_.empty()) return;
     stop_ = true;
   }

@@ -1,10 +1,10 @@
 // Sees to it that every poller is looked after.
 //
 // A poller may be open with nobody in it: its driver left, or runs a callback
-// that blocks. The monitor is one thread for the process that looks at the active
-// pollers every millisecond, and calls a keeper to one that stood open and
-// untouched for a whole interval while nobody sleeps on its events. When all
-// pollers sleep, so does the monitor: an idle process costs nothing.
+// that blocks. The monitor is one thread for the process that looks at the
+// active pollers every millisecond, and calls a keeper to one that stood open
+// and untouched for a whole interval while nobody sleeps on its events. When
+// all pollers sleep, so does the monitor: an idle process costs nothing.
 //
 // Thread-safe.
 #ifndef VERBENA_RDMA_TRANSPORT_POLLER_MONITOR_H_

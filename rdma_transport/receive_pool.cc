@@ -26,8 +26,7 @@ class ReceivePool::Block final : public rpc::BufferBlock {
 absl::StatusOr<ReceivePool*> ReceivePool::Create(
     ProtectionDomain* pd, SharedReceiveQueue* srq,
     std::shared_ptr<void> keep_alive, const Options& options) {
-  auto* const pool =
-      new ReceivePool(pd, srq, std::move(keep_alive), options);
+  auto* const pool = new ReceivePool(pd, srq, std::move(keep_alive), options);
   if (absl::Status status = pool->Reserve(0); !status.ok()) {
     delete pool;
     return status;
@@ -41,7 +40,18 @@ ReceivePool::ReceivePool(ProtectionDomain* pd, SharedReceiveQueue* srq,
     : pd_(pd),
       srq_(srq),
       keep_alive_(std::move(keep_alive)),
-      options_(options) {}
+      options_(options),
+      capacity_(CapacityOf(options)),
+      set_aside_(std::min(options.srq_depth, capacity_ / 4 * 3)),
+      growable_(capacity_) {}
+
+uint32_t ReceivePool::CapacityOf(const Options& options) {
+  const uint64_t slabs =
+      options.budget_bytes / (uint64_t{kSlabBuffers} * options.buffer_bytes);
+  return static_cast<uint32_t>(
+             std::min<uint64_t>(slabs, UINT32_MAX / 2 / kSlabBuffers)) *
+         kSlabBuffers;
+}
 
 ReceivePool::~ReceivePool() = default;
 
@@ -66,6 +76,14 @@ absl::Status ReceivePool::Reserve(uint32_t count) {
   return absl::OkStatus();
 }
 
+absl::Status ReceivePool::ReserveMore(uint32_t count) {
+  if (reserved_ + count + kMargin > growth_limit()) {
+    return absl::ResourceExhaustedError(
+        "the other receives are kept for new connections");
+  }
+  return Reserve(count);
+}
+
 rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {
   Block* const block = reinterpret_cast<Block*>(wr_id);
   --posted_;
@@ -79,6 +97,11 @@ void ReceivePool::Discard(uint64_t wr_id) {
   PushFree(reinterpret_cast<Block*>(wr_id));
 }
 
+bool ReceivePool::IsTightSlow() {
+  CollectReturned();
+  return Available() < Needed();
+}
+
 void ReceivePool::ReplenishSlow() {
   const absl::Status status = PostUpTo(reserved_ + kMargin);
   if (!status.ok()) {
@@ -86,8 +109,7 @@ void ReceivePool::ReplenishSlow() {
     static auto* const limiter = new rpc::LogLimiter(absl::Seconds(10));
     if (limiter->Allow()) {
       rpc::Log(rpc::LogLevel::kWarning,
-               absl::StrCat("receive buffers run short: ",
-                            status.ToString()));
+               absl::StrCat("receive buffers run short: ", status.ToString()));
     }
   }
 }
@@ -100,8 +122,7 @@ absl::Status ReceivePool::PostUpTo(uint32_t target) {
     }
     ibv_recv_wr wrs[kBatch];
     ibv_sge sges[kBatch];
-    const uint32_t batch =
-        std::min({kBatch, target - posted_, free_count_});
+    const uint32_t batch = std::min({kBatch, target - posted_, free_count_});
     for (uint32_t i = 0; i < batch; ++i) {
       Block* const block = free_;
       free_ = block->next;
@@ -128,14 +149,17 @@ absl::Status ReceivePool::PostUpTo(uint32_t target) {
 
 absl::Status ReceivePool::AddSlab() {
   if (!CanGrow()) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        registered_bytes_, " of ", options_.budget_bytes,
-        " bytes of receive buffers are in use: raise "
-        "verbena.receive_budget_bytes"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat(registered_bytes_, " of ", options_.budget_bytes,
+                     " bytes of receive buffers are in use: raise "
+                     "verbena.receive_budget_bytes"));
   }
   absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
       MemoryRegion::Create(pd_, SlabBytes(), IBV_ACCESS_LOCAL_WRITE);
-  if (!region.ok()) return region.status();
+  if (!region.ok()) {
+    growable_ = 0;  // what cannot be had is not counted on
+    return region.status();
+  }
   for (uint32_t i = 0; i < kSlabBuffers; ++i) {
     blocks_.push_back(std::make_unique<Block>(
         this, (*region)->lkey(),
@@ -145,6 +169,7 @@ absl::Status ReceivePool::AddSlab() {
   }
   regions_.push_back(*std::move(region));
   registered_bytes_ += SlabBytes();
+  growable_ = capacity_ - static_cast<uint32_t>(blocks_.size());
   return absl::OkStatus();
 }
 
@@ -168,9 +193,8 @@ void ReceivePool::Return(Block* block) {
   Block* head = returned_.load(std::memory_order_relaxed);
   do {
     block->next = head;
-  } while (!returned_.compare_exchange_weak(head, block,
-                                            std::memory_order_release,
-                                            std::memory_order_relaxed));
+  } while (!returned_.compare_exchange_weak(
+      head, block, std::memory_order_release, std::memory_order_relaxed));
   Drop();
 }
 

@@ -3,9 +3,15 @@
 // Separate from the memory that is sent from: what the one uses up, the other
 // does not miss. The pool keeps as many receives posted as connections were
 // promised (Reserve), plus a margin. A received buffer belongs to whoever holds
-// it; meanwhile another one takes its place in the queue, newly made if need be,
-// up to the budget. So a handler that keeps a buffer starves nobody; at the
-// budget TryTake copies the frame out instead.
+// it; meanwhile another one takes its place in the queue, newly made if need
+// be, up to the budget. Three quarters of that are set aside for promises, so a
+// handler that keeps buffers starves nobody: IsTight tells the connection to
+// copy the frame out instead.
+//
+//   rpc::Buffer buffer = pool->Take(wc.wr_id, wc.byte_len);
+//   if (pool->IsTight()) buffer = rpc::Buffer::CopyOf(buffer.view());
+//   ...
+//   pool->Replenish();  // at the end of the turn
 //
 // Thread rule: the poller's driver, except that buffers may be released by any
 // thread, also after the pool's owner has gone.
@@ -14,6 +20,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -50,6 +57,9 @@ class ReceivePool {
   // Promises `count` more receives to a connection, and posts them.
   // RESOURCE_EXHAUSTED at the budget or the SRQ's depth; nothing changes then.
   absl::Status Reserve(uint32_t count);
+  // The same for a connection that has some and wants more: only out of the
+  // first half, so that there is always room for new connections.
+  absl::Status ReserveMore(uint32_t count);
   void Unreserve(uint32_t count) { reserved_ -= count; }
 
   // The buffer of a receive completion: its wr_id and byte_len.
@@ -62,14 +72,21 @@ class ReceivePool {
     if (posted_ < Wanted()) ReplenishSlow();
   }
 
-  // Whether a received frame should be copied rather than kept.
-  bool IsTight() const {
-    return free_count_ == 0 && !CanGrow() &&
-           returned_.load(std::memory_order_relaxed) == nullptr;
-  }
+  // Whether the frame that was just taken should be copied rather than kept:
+  // its buffer, and what can still be had, would not do for what is promised or
+  // set aside. Counted for each frame, as a batch may bring many.
+  bool IsTight() { return Available() < Needed() && IsTightSlow(); }
 
   uint32_t buffer_bytes() const { return options_.buffer_bytes; }
+  // Buffers within the budget.
+  uint32_t capacity() const { return capacity_; }
+  // What ReserveMore stays below.
+  uint32_t growth_limit() const {
+    return std::min(capacity_, options_.srq_depth) / 2;
+  }
   uint32_t posted() const { return posted_; }
+  // Ready to be posted.
+  uint32_t free() const { return free_count_; }
   uint32_t reserved() const { return reserved_; }
   uint64_t registered_bytes() const { return registered_bytes_; }
 
@@ -90,9 +107,14 @@ class ReceivePool {
   bool CanGrow() const {
     return registered_bytes_ + SlabBytes() <= options_.budget_bytes;
   }
+  static uint32_t CapacityOf(const Options& options);
   uint64_t SlabBytes() const {
     return uint64_t{kSlabBuffers} * options_.buffer_bytes;
   }
+  // Buffers in nobody's hands, those included that can still be made.
+  uint32_t Available() const { return posted_ + free_count_ + growable_; }
+  uint32_t Needed() const { return std::max(reserved_ + kMargin, set_aside_); }
+  bool IsTightSlow();
   void ReplenishSlow();
   absl::Status PostUpTo(uint32_t target);
   absl::Status AddSlab();
@@ -113,6 +135,10 @@ class ReceivePool {
   uint32_t posted_ = 0;
   uint32_t reserved_ = 0;
   uint64_t registered_bytes_ = 0;
+  const uint32_t capacity_;
+  const uint32_t set_aside_;
+  // Of the capacity, what is not registered; 0 where registering failed.
+  uint32_t growable_;
 
   // Buffers given back by any thread, newest first.
   std::atomic<Block*> returned_{nullptr};

@@ -59,10 +59,23 @@ struct RegisteredMemory::Slab {
   }
 };
 
+namespace {
+
+// With memory windows peers get at what is offered to them and nothing else:
+// binding one takes MW_BIND (ibv_bind_mw(3)), and no REMOTE_READ on the region.
+int AccessFor(Device* device) {
+  return IBV_ACCESS_LOCAL_WRITE |
+         (HasType2Windows(device->attributes()) ? IBV_ACCESS_MW_BIND
+                                                : IBV_ACCESS_REMOTE_READ);
+}
+
+}  // namespace
+
 RegisteredMemory::RegisteredMemory(
     ProtectionDomain* pd, uint64_t budget_bytes,
     std::function<std::shared_ptr<void>()> keep_alive)
     : pd_(pd),
+      access_(AccessFor(pd->device())),
       budget_bytes_(budget_bytes),
       keep_alive_source_(std::move(keep_alive)),
       next_arena_bytes_(kFirstArenaBytes) {}
@@ -197,7 +210,8 @@ absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
   }
   if (absl::Status status = Grow(bytes); !status.ok()) return status;
   if (FindFreeRun(bytes, &run)) return run;
-  return absl::InternalError("a new arena has no room for what it was made for");
+  return absl::InternalError(
+      "a new arena has no room for what it was made for");
 }
 
 // Best fit: the smallest run that is large enough.
@@ -260,9 +274,8 @@ absl::Status RegisteredMemory::Grow(size_t bytes) {
       bytes,
       std::min<size_t>(next_arena_bytes_, budget_bytes_ - registered_bytes_) /
           kPageBytes * kPageBytes);
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> region = MemoryRegion::Create(
-      pd_, arena_bytes,
-      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_MW_BIND);
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
+      MemoryRegion::Create(pd_, arena_bytes, access_);
   if (!region.ok()) return region.status();
   registered_bytes_ += arena_bytes;
   next_arena_bytes_ = std::min(next_arena_bytes_ * 2, kLargestArenaBytes);

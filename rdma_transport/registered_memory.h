@@ -1,10 +1,11 @@
 // Registered memory for messages and attachments: few large arenas, carved into
 // buffers, within a budget.
 //
-// Each arena is one memory region; one registration serves thousands of buffers.
-// Requests of up to kLargestClassBytes come from size classes (powers of two),
-// each with kHeadroomBytes in front for a frame's prefix; larger ones are runs
-// of pages of their own, page-aligned, of any size that the budget allows.
+// Each arena is one memory region; one registration serves thousands of
+// buffers. Requests of up to kLargestClassBytes come from size classes (powers
+// of two), each with kHeadroomBytes in front for a frame's prefix; larger ones
+// are runs of pages of their own, page-aligned, of any size that the budget
+// allows.
 //
 //   auto memory = RegisteredMemory::Create(context, pd, budget_bytes);
 //   absl::StatusOr<rpc::Buffer> buffer = memory->Allocate(1 << 20);
@@ -54,8 +55,8 @@ class RegisteredMemory {
   RegisteredMemory(const RegisteredMemory&) = delete;
   RegisteredMemory& operator=(const RegisteredMemory&) = delete;
 
-  // `bytes` of registered memory; 0 gives an empty buffer. RESOURCE_EXHAUSTED at
-  // the budget, or where the system has no more. Contents are undefined.
+  // `bytes` of registered memory; 0 gives an empty buffer. RESOURCE_EXHAUSTED
+  // at the budget, or where the system has no more. Contents are undefined.
   absl::StatusOr<rpc::Buffer> Allocate(size_t bytes);
 
   // Whether `buffer` is of this memory.
@@ -119,6 +120,7 @@ class RegisteredMemory {
   void ReleaseFreeArenas() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ProtectionDomain* const pd_;
+  const int access_;  // of an arena's MR
   const uint64_t budget_bytes_;
   const std::function<std::shared_ptr<void>()> keep_alive_source_;
 

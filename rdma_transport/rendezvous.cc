@@ -8,6 +8,7 @@ namespace rdma {
 Offer& OfferTable::Add(Offer offer) {
   offer.id = next_id_++;
   by_call_[offer.key].push_back(offer.id);
+  bytes_ += offer.bytes();
   auto& slot = offers_[offer.id];
   slot = std::make_unique<Offer>(std::move(offer));
   return *slot;
@@ -23,6 +24,12 @@ Offer* OfferTable::FindOldest(const OfferKey& key) {
   return found == by_call_.end() ? nullptr : Find(found->second.front());
 }
 
+const std::deque<uint64_t>& OfferTable::Unanswered(const OfferKey& key) const {
+  static const auto* const none = new std::deque<uint64_t>;
+  const auto found = by_call_.find(key);
+  return found == by_call_.end() ? *none : found->second;
+}
+
 void OfferTable::MarkAnswered(Offer& offer) {
   const auto found = by_call_.find(offer.key);
   if (found == by_call_.end()) return;
@@ -35,6 +42,7 @@ void OfferTable::Remove(uint64_t id) {
   const auto found = offers_.find(id);
   if (found == offers_.end()) return;
   MarkAnswered(*found->second);
+  bytes_ -= found->second->bytes();
   offers_.erase(found);
 }
 
@@ -42,9 +50,24 @@ void OfferTable::ReleaseWindows() {
   for (auto& [id, offer] : offers_) offer->windows.clear();
 }
 
+int64_t OfferTable::EarliestExpiryNs() const {
+  int64_t earliest_ns = INT64_MAX;
+  for (const auto& [id, offer] : offers_) {
+    earliest_ns = std::min(earliest_ns, offer->expiry_ns);
+  }
+  return earliest_ns;
+}
+
 void OfferTable::Clear() {
+  bytes_ = 0;
   by_call_.clear();
   offers_.clear();
+}
+
+uint64_t Offer::bytes() const {
+  uint64_t bytes = 0;
+  for (const Segment& segment : segments) bytes += segment.length;
+  return bytes;
 }
 
 void Offer::AddChain(const rpc::BufferChain& chain) {
@@ -85,7 +108,11 @@ absl::Status IncomingRead::Allocate(RegisteredMemory& memory) {
   for (Part* part : {&message_, &attachment_}) {
     if (part->bytes == 0 || !part->buffer.empty()) continue;
     absl::StatusOr<rpc::Buffer> buffer = memory.Allocate(part->bytes);
-    if (!buffer.ok()) return buffer.status();
+    if (!buffer.ok()) {
+      // All or nothing: two that wait would hold each other up.
+      message_.buffer.reset();
+      return buffer.status();
+    }
     part->buffer = *std::move(buffer);
   }
   return absl::OkStatus();
@@ -95,8 +122,8 @@ ReadChunk IncomingRead::NextChunk(uint32_t limit) {
   const Segment& segment = segments_[current_];
   Part& part = current_ < message_segments_ ? message_ : attachment_;
   ReadChunk chunk;
-  chunk.bytes = static_cast<uint32_t>(
-      std::min<uint64_t>(limit, segment.length - at_));
+  chunk.bytes =
+      static_cast<uint32_t>(std::min<uint64_t>(limit, segment.length - at_));
   chunk.to = part.buffer.mutable_data() + part_at_;
   chunk.lkey = RegisteredMemory::LkeyOf(part.buffer);
   chunk.remote_address = segment.address + at_;

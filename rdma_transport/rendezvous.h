@@ -48,10 +48,13 @@ struct Offer {
   std::vector<std::unique_ptr<MemoryWindow>> windows;
   // Invalidations that were posted and have not completed.
   uint32_t pending_invalidations = 0;
+  // When the peer must have answered; set once the call is over.
+  int64_t expiry_ns = INT64_MAX;
 
   // Adds a part: what lies side by side in one MR becomes one segment.
   // REQUIRES: registered buffers, at most kMaxSegments.
   void AddChain(const rpc::BufferChain& chain);
+  uint64_t bytes() const;
 };
 
 // The offers of one connection, in the order made. Offers of one call are
@@ -62,10 +65,15 @@ class OfferTable {
   Offer* Find(uint64_t id);
   // The oldest one of a call that is not being revoked.
   Offer* FindOldest(const OfferKey& key);
+  // Those of a call that are not being revoked. Valid until the table changes.
+  const std::deque<uint64_t>& Unanswered(const OfferKey& key) const;
   // It is answered: FindOldest finds the next one from now on.
   void MarkAnswered(Offer& offer);
   void Remove(uint64_t id);
   bool empty() const { return offers_.empty(); }
+  // What all of them hold.
+  uint64_t bytes() const { return bytes_; }
+  int64_t EarliestExpiryNs() const;
   // Frees the windows of all offers, so that nobody reads through them any more.
   // REQUIRES: the offers are only to be cleared after that.
   void ReleaseWindows();
@@ -73,6 +81,7 @@ class OfferTable {
 
  private:
   uint64_t next_id_ = 1;
+  uint64_t bytes_ = 0;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Offer>> offers_;
   absl::flat_hash_map<OfferKey, std::deque<uint64_t>> by_call_;
 };
@@ -95,14 +104,13 @@ class IncomingRead {
   uint64_t message_bytes() const { return message_.bytes; }
   uint64_t attachment_bytes() const { return attachment_.bytes; }
 
-  // Allocates memory for what was offered, one buffer for each part.
+  // Allocates memory for what was offered, one buffer for each part; nothing
+  // where there is not enough for both.
   absl::Status Allocate(RegisteredMemory& memory);
 
   // The next piece to read, of at most `limit` bytes. REQUIRES: !all_issued().
   ReadChunk NextChunk(uint32_t limit);
-  bool all_issued() const {
-    return abandoned_ || current_ == segments_.size();
-  }
+  bool all_issued() const { return abandoned_ || current_ == segments_.size(); }
   void ChunkDone() { --outstanding_; }
   bool finished() const { return all_issued() && outstanding_ == 0; }
 
@@ -137,9 +145,9 @@ class IncomingRead {
   Part attachment_;
   std::vector<Segment> segments_;  // the message's, then the attachment's
   size_t message_segments_ = 0;
-  size_t current_ = 0;       // segment
-  uint64_t at_ = 0;          // bytes into it
-  uint64_t part_at_ = 0;     // bytes into its part's buffer
+  size_t current_ = 0;    // segment
+  uint64_t at_ = 0;       // bytes into it
+  uint64_t part_at_ = 0;  // bytes into its part's buffer
   uint32_t outstanding_ = 0;
   bool abandoned_ = false;
 };

@@ -1,10 +1,10 @@
 // What is posted to a QP's send queue, and when it can be forgotten.
 //
-// Slots are accounted here, apart from the peer's credits: a credit may come back
-// before the completion of the send that used it. A slot is free again when its
-// work request, or a later one that was signaled, has completed: that is how
-// devices count, and posting beyond fails with ENOMEM. Work request ids are odd
-// numbers (receives carry addresses, which are even).
+// Slots are accounted here, apart from the peer's credits: a credit may come
+// back before the completion of the send that used it. A slot is free again
+// when its work request, or a later one that was signaled, has completed: that
+// is how devices count, and posting beyond fails with ENOMEM. Work request ids
+// are odd numbers (receives carry addresses, which are even).
 //
 // Thread rule: the poller's driver.
 #ifndef VERBENA_RDMA_TRANSPORT_SEND_QUEUE_H_

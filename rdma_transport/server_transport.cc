@@ -27,8 +27,7 @@ absl::StatusOr<std::unique_ptr<ServerTransport>> ServerTransport::Create(
   absl::StatusOr<std::unique_ptr<ClientPoller>> poller =
       ClientPoller::Create(*std::move(context), PollerOptionsOf(options));
   if (!poller.ok()) return poller.status();
-  return absl::WrapUnique(
-      new ServerTransport(*std::move(poller), options));
+  return absl::WrapUnique(new ServerTransport(*std::move(poller), options));
 }
 
 ServerTransport::ServerTransport(std::unique_ptr<ClientPoller> poller,
@@ -98,14 +97,8 @@ void ServerTransport::OnConnectRequest(const CmEvent& event) {
     cm.Destroy(event.id);
     return;
   }
-  Connection::Settings settings;
-  settings.max_receive_message_bytes = options_.max_receive_message_bytes;
-  settings.max_receive_attachment_bytes =
-      options_.max_receive_attachment_bytes;
-  settings.eager_limit_bytes = options_.eager_limit_bytes;
-  const absl::StatusOr<Connection*> connection =
-      Connection::Accept(poller_->poller.get(), &poller_->delivery, this,
-                         event, settings);
+  const absl::StatusOr<Connection*> connection = Connection::Accept(
+      poller_->poller.get(), &poller_->delivery, this, event, options_);
   if (connection.ok()) {
     connections_.insert(*connection);
   } else {
@@ -119,11 +112,11 @@ void ServerTransport::OnConnectionDown(Connection& connection,
                                        const absl::Status& why, bool) {
   connections_.erase(&connection);
   if (all_gone_ != nullptr && connections_.empty()) {
-    std::exchange(all_gone_, nullptr)->Set();
+    poller_->poller->SetEvent(*std::exchange(all_gone_, nullptr));
   }
   rpc::Log(rpc::LogLevel::kInfo,
-           absl::StrCat("connection of ", connection.peer(), " closed: ",
-                        std::string(why.message())));
+           absl::StrCat("connection of ", connection.peer(),
+                        " closed: ", std::string(why.message())));
 }
 
 // ---- Calls.
@@ -134,8 +127,8 @@ const void* ServerTransport::OnMethod(std::string_view path) {
 
 void ServerTransport::OnCallDeadline(Call& call) {
   if (call.connection == nullptr) return;
-  call.connection->ResetCall(
-      call, absl::DeadlineExceededError("Deadline Exceeded"));
+  call.connection->ResetCall(call,
+                             absl::DeadlineExceededError("Deadline Exceeded"));
 }
 
 void ServerTransport::OnCallRefused(Call& call) {
@@ -156,10 +149,9 @@ void ServerTransport::Send(rpc::CallHandle handle, rpc::OutgoingFrame frame) {
     }
   };
   if (poller.RunNow([&] { send(frame); })) return;
-  poller.Run(
-      [send, owned = std::make_unique<OwnedFrame>(std::move(frame))] {
-        send(owned->get());
-      });
+  poller.Run([send, owned = std::make_unique<OwnedFrame>(std::move(frame))] {
+    send(owned->get());
+  });
 }
 
 void ServerTransport::Cancel(rpc::CallHandle handle, absl::Status reason) {
@@ -192,15 +184,14 @@ void ServerTransport::StopListening() {
 void ServerTransport::WaitFor(rpc::Event& event, absl::Time deadline,
                               absl::FunctionRef<void()> arrange) {
   Poller& poller = *poller_->poller;
-  DrainTimer timer(&event);
+  DrainTimer timer(&poller, &event);
   poller.Run([&] {
     arrange();
     if (deadline == absl::InfiniteFuture() || event.is_set()) return;
     constexpr absl::Duration kLongest = absl::Hours(24 * 365);
     const absl::Duration left =
         std::clamp(deadline - absl::Now(), absl::ZeroDuration(), kLongest);
-    poller.Schedule(&timer,
-                    Poller::NowNs() + absl::ToInt64Nanoseconds(left));
+    poller.Schedule(&timer, Poller::NowNs() + absl::ToInt64Nanoseconds(left));
   });
   poller.Wait(event);
   absl::Notification forgotten;

@@ -1,8 +1,8 @@
-// rpc::ServerTransport: listeners, the connections that came in, and a poller of
-// their own.
+// rpc::ServerTransport: listeners, the connections that came in, and a poller
+// of their own.
 //
-// Thread rule: public functions as rpc/transport.h says; the rest belongs to the
-// poller's driver.
+// Thread rule: public functions as rpc/transport.h says; the rest belongs to
+// the poller's driver.
 #ifndef VERBENA_RDMA_TRANSPORT_SERVER_TRANSPORT_H_
 #define VERBENA_RDMA_TRANSPORT_SERVER_TRANSPORT_H_
 
@@ -44,10 +44,12 @@ class ServerTransport final : public rpc::ServerTransport,
   // Ends the wait for running calls at the deadline.
   class DrainTimer final : public Timer {
    public:
-    explicit DrainTimer(rpc::Event* event) : event_(event) {}
+    DrainTimer(Poller* poller, rpc::Event* event)
+        : poller_(poller), event_(event) {}
 
    private:
-    void OnTimer() override { event_->Set(); }
+    void OnTimer() override { poller_->SetEvent(*event_); }
+    Poller* const poller_;
     rpc::Event* const event_;
   };
 

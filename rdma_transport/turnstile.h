@@ -14,9 +14,9 @@
 //   ...
 //   turnstile.Release();
 //
-// Entering and releasing are one sequentially consistent read-modify-write each,
-// so that "release, then look for work" on one thread and "leave work, then try to
-// enter" on another cannot both miss each other.
+// Entering and releasing are one sequentially consistent read-modify-write
+// each, so that "release, then look for work" on one thread and "leave work,
+// then try to enter" on another cannot both miss each other.
 #ifndef VERBENA_RDMA_TRANSPORT_TURNSTILE_H_
 #define VERBENA_RDMA_TRANSPORT_TURNSTILE_H_
 

@@ -10,10 +10,11 @@
 
 namespace rdma {
 
-// The status of the calls of a connection that `status` ended, chosen by what the
-// caller should do next: UNAVAILABLE (try again), INTERNAL (a bug of either side),
-// PERMISSION_DENIED is never used: keys are ours, not the user's. The text names
-// `what` was being done, the completion's status, and what to look at.
+// The status of the calls of a connection that `status` ended, chosen by what
+// the caller should do next: UNAVAILABLE (try again), INTERNAL (a bug of either
+// side), PERMISSION_DENIED is never used: keys are ours, not the user's. The
+// text names `what` was being done, the completion's status, and what to look
+// at.
 absl::Status WcStatusToStatus(ibv_wc_status status, std::string_view what);
 
 }  // namespace rdma

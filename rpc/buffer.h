@@ -11,8 +11,10 @@
 //
 // Thread rule: a `Buffer` or a `BufferChain` object belongs to one thread at a
 // time, as an int does; blocks may be shared, and their count is atomic. The
-// bytes of a buffer that was handed to a call must not change until the call is
-// over: a peer may be reading them.
+// bytes of a buffer that was handed to a call must not change while the call
+// holds a reference (BufferBlock::unique says whether it does): a peer may be
+// reading them. A client's call lets go before it ends; a server's is over once
+// its answer is on its way, and lets go when the client has read it.
 #ifndef VERBENA_RPC_BUFFER_H_
 #define VERBENA_RPC_BUFFER_H_
 

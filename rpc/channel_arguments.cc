@@ -52,6 +52,7 @@ const std::map<std::string, NumberArgument>& NumberArguments() {
       {"grpc.max_reconnect_backoff_ms", Milliseconds(&Options::max_backoff)},
       {"grpc.client_idle_timeout_ms", Milliseconds(&Options::idle_timeout)},
       {"verbena.connect_timeout_ms", Milliseconds(&Options::connect_timeout)},
+      {"verbena.offer_grace_ms", Milliseconds(&Options::offer_grace)},
       {"grpc.max_receive_message_length",
        {-1, kMax,
         [](EndpointOptions& options, int64_t value) {

@@ -11,24 +11,27 @@
 // info; a known one with a wrong type or value fails the channel or the server
 // with INVALID_ARGUMENT):
 //
-//   grpc.max_receive_message_length     bytes; -1: no limit, which is the
-//   default grpc.max_send_message_length        bytes; -1: no limit, which is
-//   the default grpc.max_metadata_size              bytes received in one
-//   direction; 8192 grpc.initial_reconnect_backoff_ms   1000
-//   grpc.min_reconnect_backoff_ms       100
-//   grpc.max_reconnect_backoff_ms       120000
-//   grpc.client_idle_timeout_ms         1800000
-//   verbena.connect_timeout_ms          20000
-//   verbena.device                      "auto", "soft", or a verbs device's
-//   name verbena.memory_budget_bytes         0: half of the machine's memory
-//   verbena.receive_budget_bytes        64 MiB
-//   verbena.max_receive_attachment_bytes  -1: no limit, which is the default
-//   verbena.eager_limit_bytes           0: the transport's default
-//   verbena.spin_us                     -1: the transport's default
-//   verbena.allow_other_users           0; server only
-//   verbena.max_connections             4096; server only
-//   verbena.handler_threads             256; server only
-//   verbena.handler_queue               65536 calls; server only
+// clang-format off
+//   grpc.max_receive_message_length       bytes; -1 (the default): no limit
+//   grpc.max_send_message_length          bytes; -1 (the default): no limit
+//   grpc.max_metadata_size                bytes received in one direction; 8192
+//   grpc.initial_reconnect_backoff_ms     1000
+//   grpc.min_reconnect_backoff_ms         100
+//   grpc.max_reconnect_backoff_ms         120000
+//   grpc.client_idle_timeout_ms           1800000
+//   verbena.connect_timeout_ms            20000
+//   verbena.device                        "auto", "soft", or a verbs device
+//   verbena.memory_budget_bytes           0: half of the machine's memory
+//   verbena.receive_budget_bytes          64 MiB
+//   verbena.max_receive_attachment_bytes  -1 (the default): no limit
+//   verbena.eager_limit_bytes             0: the transport's default
+//   verbena.offer_grace_ms                10000; see docs/flow_control.md
+//   verbena.spin_us                       -1: the transport's default
+//   verbena.allow_other_users             0; server only
+//   verbena.max_connections               4096; server only
+//   verbena.handler_threads               256; server only
+//   verbena.handler_queue                 65536 calls; server only
+// clang-format on
 //
 // A message is at most 2 GiB - 1 whatever the limit: protobuf's format ends
 // there. Attachments have no such bound.

@@ -188,6 +188,11 @@ struct TransportOptions {
   // How long a thread polls before it sleeps. Negative: the default.
   absl::Duration spin = absl::Microseconds(-1);
 
+  // A peer that has not said within this time after a call's end that it reads
+  // the call's large message no more is cut off, so that the memory is free. A
+  // client that fetches an answer has 1 s for each 16 MiB besides.
+  absl::Duration offer_grace = absl::Seconds(10);
+
   // Client: connecting.
   absl::Duration connect_timeout = absl::Seconds(20);
   absl::Duration initial_backoff = absl::Seconds(1);

@@ -3,10 +3,10 @@
 // libibverbs' hot calls (ibv_post_send, ibv_poll_cq, ibv_post_srq_recv,
 // ibv_req_notify_cq, ibv_alloc_mw, ...) are inline functions that jump through
 // `context->ops`. A provider therefore only hands out `ibv_context`, `ibv_qp`,
-// `ibv_cq`, ... whose ops are a driver's: the transport's hot path is plain verbs
-// on every device, with no virtual call of our own. What libibverbs exports as
-// functions instead (the control path) goes through `Device`, and connecting
-// goes through `ConnectionManager`.
+// `ibv_cq`, ... whose ops are a driver's: the transport's hot path is plain
+// verbs on every device, with no virtual call of our own. What libibverbs
+// exports as functions instead (the control path) goes through `Device`, and
+// connecting goes through `ConnectionManager`.
 //
 //   absl::StatusOr<std::unique_ptr<Device>> device = provider->Open("soft0");
 //   ibv_pd* pd = (*device)->AllocPd();
@@ -15,14 +15,14 @@
 //   (*cm)->Connect(address, qp, params, nullptr);
 //   ... ibv_post_send(qp, &wr, &bad), ibv_poll_cq(cq, 16, wc) ...
 //
-// Errors: functions named after a verbs call return what that call returns, with
-// errno as its man page says (a null pointer and errno, or an errno value). The
-// RAII types of rdma_transport/verbs/ turn that into absl::Status.
+// Errors: functions named after a verbs call return what that call returns,
+// with errno as its man page says (a null pointer and errno, or an errno
+// value). The RAII types of rdma_transport/verbs/ turn that into absl::Status.
 //
-// Threads: a Device's functions may be called from any thread. Objects made of a
-// device opened with `single_threaded_queues` follow the rule of an
-// ibv_alloc_td(3) thread domain instead: a CQ, and the QPs and SRQs that use it,
-// are used by one thread at a time. PDs, MRs, and MWs stay thread-safe.
+// Threads: a Device's functions may be called from any thread. Objects made of
+// a device opened with `single_threaded_queues` follow the rule of an
+// ibv_alloc_td(3) thread domain instead: a CQ, and the QPs and SRQs that use
+// it, are used by one thread at a time. PDs, MRs, and MWs stay thread-safe.
 #ifndef VERBENA_RDMA_TRANSPORT_PROVIDER_PROVIDER_H_
 #define VERBENA_RDMA_TRANSPORT_PROVIDER_PROVIDER_H_
 
@@ -121,7 +121,8 @@ class CmId {
 struct CmEvent {
   enum class Type {
     // `id` is new, made from the listening id `listener`; the user answers with
-    // Accept or Reject, and owns `id` (Destroy) from now on. private_data is the
+    // Accept or Reject, and owns `id` (Destroy) from now on. private_data is
+    // the
     // client's.
     kConnectRequest,
     // The connection is up: the QP is in RTS. On the connecting side
@@ -169,10 +170,11 @@ class ConnectionManager {
   virtual absl::StatusOr<CmId*> Listen(const SocketAddress& address,
                                        int backlog, void* context) = 0;
 
-  // Starts connecting `qp` (in RESET, of this device) to `address`. kEstablished
-  // or kConnectFailed follows, the latter at `timeout` at the latest. The
-  // manager moves the QP through INIT and RTR to RTS.
-  virtual absl::StatusOr<CmId*> Connect(const SocketAddress& address, ibv_qp* qp,
+  // Starts connecting `qp` (in RESET, of this device) to `address`.
+  // kEstablished or kConnectFailed follows, the latter at `timeout` at the
+  // latest. The manager moves the QP through INIT and RTR to RTS.
+  virtual absl::StatusOr<CmId*> Connect(const SocketAddress& address,
+                                        ibv_qp* qp,
                                         const ConnectionParameters& parameters,
                                         absl::Duration timeout,
                                         void* context) = 0;

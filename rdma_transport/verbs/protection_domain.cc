@@ -5,19 +5,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "rdma_transport/verbs/verbs_error.h"
-#include "rpc/logging.h"
 
 namespace rdma {
-namespace {
-
-// Destroying fails only where the order of destruction is wrong or the device is
-// broken; either way all that is left to do is to say so.
-void LogIfFailed(const char* call, int error) {
-  if (error == 0) return;
-  rpc::Log(rpc::LogLevel::kError, VerbsError(call, error).ToString());
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<ProtectionDomain>> ProtectionDomain::Create(
     Device* device) {

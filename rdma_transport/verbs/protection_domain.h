@@ -36,6 +36,12 @@ class ProtectionDomain {
   ibv_pd* const pd_;
 };
 
+// Whether windows can be bound by work requests: type 2A or 2B, IBTA 10.6.7.2.
+inline bool HasType2Windows(const ibv_device_attr& attributes) {
+  return (attributes.device_cap_flags &
+          (IBV_DEVICE_MEM_WINDOW_TYPE_2A | IBV_DEVICE_MEM_WINDOW_TYPE_2B)) != 0;
+}
+
 // A piece of device memory (Device::AllocateMemory) registered as one MR.
 class MemoryRegion {
  public:

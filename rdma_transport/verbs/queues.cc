@@ -5,17 +5,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "rdma_transport/verbs/verbs_error.h"
-#include "rpc/logging.h"
 
 namespace rdma {
-namespace {
-
-void LogIfFailed(const char* call, int error) {
-  if (error == 0) return;
-  rpc::Log(rpc::LogLevel::kError, VerbsError(call, error).ToString());
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<CompletionChannel>> CompletionChannel::Create(
     Device* device) {
@@ -70,16 +61,6 @@ SharedReceiveQueue::~SharedReceiveQueue() {
   LogIfFailed("ibv_destroy_srq", device_->DestroySrq(srq_));
 }
 
-absl::Status SharedReceiveQueue::ArmLimit(uint32_t limit) {
-  ibv_srq_attr attr = {};
-  attr.srq_limit = limit;
-  const int error = device_->ModifySrq(srq_, &attr, IBV_SRQ_LIMIT);
-  if (error != 0) {
-    return VerbsError("ibv_modify_srq", error, absl::StrCat("limit ", limit));
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<std::unique_ptr<QueuePair>> QueuePair::Create(
     ProtectionDomain* pd, CompletionQueue* cq, SharedReceiveQueue* srq,
     const Depths& depths) {
@@ -98,10 +79,10 @@ absl::StatusOr<std::unique_ptr<QueuePair>> QueuePair::Create(
                       absl::StrCat("max_send_wr ", depths.max_send_wr));
   }
   // ibv_create_qp writes back what it granted.
-  return absl::WrapUnique(new QueuePair(
-      pd->device(), qp,
-      Depths{init.cap.max_send_wr, init.cap.max_send_sge,
-             init.cap.max_inline_data}));
+  return absl::WrapUnique(
+      new QueuePair(pd->device(), qp,
+                    Depths{init.cap.max_send_wr, init.cap.max_send_sge,
+                           init.cap.max_inline_data}));
 }
 
 QueuePair::~QueuePair() {
@@ -110,6 +91,13 @@ QueuePair::~QueuePair() {
 
 absl::Status QueuePair::MoveToError() {
   ibv_qp_attr attr = {};
+  ibv_qp_init_attr init = {};
+  // From RESET there is no way to ERR (ibv_modify_qp(3)), and nothing to flush.
+  if (device_->QueryQp(qp_, &attr, IBV_QP_STATE, &init) == 0 &&
+      attr.qp_state == IBV_QPS_RESET) {
+    return absl::OkStatus();
+  }
+  attr = {};
   attr.qp_state = IBV_QPS_ERR;
   const int error = device_->ModifyQp(qp_, &attr, IBV_QP_STATE);
   if (error != 0) return VerbsError("ibv_modify_qp to ERR", error);

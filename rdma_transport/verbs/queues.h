@@ -75,9 +75,6 @@ class SharedReceiveQueue {
   SharedReceiveQueue& operator=(const SharedReceiveQueue&) = delete;
 
   ibv_srq* get() const { return srq_; }
-  // Asks for one IBV_EVENT_SRQ_LIMIT_REACHED when fewer than `limit` receives
-  // are left. ibv_modify_srq(3).
-  absl::Status ArmLimit(uint32_t limit);
 
  private:
   SharedReceiveQueue(Device* device, ibv_srq* srq)

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/logging.h"
 
 namespace rdma {
 namespace {
@@ -85,6 +86,11 @@ absl::Status RegistrationError(int error, uint64_t bytes) {
       " in all: raise it with `ulimit -l unlimited` (LimitMEMLOCK=infinity in "
       "systemd, memlock in /etc/security/limits.conf), or lower the memory "
       "budget"));
+}
+
+void LogIfFailed(std::string_view call, int error) {
+  if (error == 0) return;
+  rpc::Log(rpc::LogLevel::kError, VerbsError(call, error).ToString());
 }
 
 }  // namespace rdma

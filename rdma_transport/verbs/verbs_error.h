@@ -22,6 +22,10 @@ absl::Status VerbsError(std::string_view call, int error,
 // limit is and how to raise it, unless there is none.
 absl::Status RegistrationError(int error, uint64_t bytes);
 
+// For the verbs that destroy: they fail only where the order of destruction is
+// wrong or the device is broken, and all that is left to do is to say so.
+void LogIfFailed(std::string_view call, int error);
+
 }  // namespace rdma
 
 #endif  // VERBENA_RDMA_TRANSPORT_VERBS_VERBS_ERROR_H_

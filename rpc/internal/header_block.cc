@@ -70,7 +70,7 @@ bool HeaderBlockReader::ReadLength(uint32_t* length) {
 }
 
 bool HeaderBlockReader::ReadBytes(std::string_view* bytes) {
-  uint32_t length;
+  uint32_t length = 0;
   if (!ReadLength(&length)) return false;
   if (length > rest_.size()) return Fail("an entry that is cut off");
   *bytes = rest_.substr(0, length);

@@ -142,6 +142,32 @@ TEST(StoppedPeerTest, ManySmallCallsToAStoppedServerEndInTime) {
   EXPECT_OK(client.Echo(1000));
 }
 
+TEST(StoppedPeerTest, AStoppedServerHoldsTheMemoryOfItsCallsForTheGraceOnly) {
+  PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  Arguments arguments = kBudgetArguments;
+  arguments["verbena.offer_grace_ms"] = 1000;
+  const Client client(server.address(), arguments);
+  ASSERT_OK(client.Echo(10));
+  constexpr size_t kMostOfIt = kBudget / 4 * 3;
+  const auto is_free = [&] {
+    return client.channel().AllocateBuffer(kMostOfIt).ok();
+  };
+  ASSERT_TRUE(is_free());
+  server.Stop();
+  EXPECT_TRUE(HasCode(client.Consume(0, kMostOfIt, absl::Milliseconds(200)),
+                      rpc::StatusCode::DEADLINE_EXCEEDED));
+  // The call is over; its peer may still read.
+  EXPECT_FALSE(is_free());
+  const absl::Time give_up = absl::Now() + absl::Seconds(10);
+  while (!is_free() && absl::Now() < give_up) {
+    absl::SleepFor(absl::Milliseconds(20));
+  }
+  EXPECT_TRUE(is_free());
+  server.Continue();
+  EXPECT_OK(client.Consume(0, kMostOfIt));
+}
+
 TEST(StoppedPeerTest, AStoppedServerThatIsKilledIsNoticed) {
   PeerProcess server = PeerProcess::Serve();
   ASSERT_TRUE(server.ok()) << server.address();

@@ -91,11 +91,14 @@ void PeerProcess::Kill() {
 }
 
 void PeerProcess::Stop() {
+  if (pid_ < 0) return;
   ::kill(pid_, SIGSTOP);
   while (::waitpid(pid_, nullptr, WUNTRACED) < 0 && errno == EINTR) {
   }
 }
 
-void PeerProcess::Continue() { ::kill(pid_, SIGCONT); }
+void PeerProcess::Continue() {
+  if (pid_ >= 0) ::kill(pid_, SIGCONT);
+}
 
 }  // namespace e2e

@@ -47,7 +47,8 @@ class PeerProcess {
 
   // SIGKILL; returns when the process is gone. No effect where it is already.
   void Kill();
-  // SIGSTOP and SIGCONT. Stop returns when no thread of it runs any more.
+  // SIGSTOP and SIGCONT, as Kill. Stop returns when no thread of it runs any
+  // more.
   void Stop();
   void Continue();
 

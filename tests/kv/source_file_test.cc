@@ -77,8 +77,8 @@ TEST(SourceFileTest, NoticesThatTheFileBecameLonger) {
 }
 
 TEST(SourceFileTest, NoticesBytesOfAFileThatClaimsToBeEmpty) {
-  // The kernel makes this file when it is opened. Where its time is that of this
-  // very tick, Open already looks again and sees the bytes.
+  // The kernel makes this file when it is opened. Where its time is that of
+  // this very tick, Open already looks again and sees the bytes.
   absl::StatusOr<SourceFile> file =
       SourceFile::Open("/proc/self/status", false);
   absl::Status status = file.status();

@@ -36,6 +36,7 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   arguments.SetInt("grpc.min_reconnect_backoff_ms", 1005);
   arguments.SetInt("grpc.max_reconnect_backoff_ms", 1006);
   arguments.SetInt("grpc.client_idle_timeout_ms", 1007);
+  arguments.SetInt("verbena.offer_grace_ms", 1009);
   arguments.SetInt("verbena.connect_timeout_ms", 1008);
   arguments.SetString("verbena.device", "mlx5_7");
   arguments.SetInt64("verbena.memory_budget_bytes", int64_t{1} << 40);
@@ -56,6 +57,7 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   EXPECT_EQ(transport.min_backoff, absl::Milliseconds(1005));
   EXPECT_EQ(transport.max_backoff, absl::Milliseconds(1006));
   EXPECT_EQ(transport.idle_timeout, absl::Milliseconds(1007));
+  EXPECT_EQ(transport.offer_grace, absl::Milliseconds(1009));
   EXPECT_EQ(transport.connect_timeout, absl::Milliseconds(1008));
   EXPECT_EQ(transport.device, "mlx5_7");
   EXPECT_EQ(transport.memory_budget_bytes, uint64_t{1} << 40);

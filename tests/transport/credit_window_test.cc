@@ -47,6 +47,50 @@ TEST(SendCreditsTest, GivesBackAllButWhatItKeeps) {
   EXPECT_EQ(credits.held(), 8u);
 }
 
+// So many frames at once, each answered with a credit.
+void UseAtOnce(SendCredits& credits, uint32_t frames) {
+  for (uint32_t i = 0; i < frames; ++i) credits.Spend();
+  ASSERT_TRUE(credits.Add(frames));
+}
+
+TEST(SendCreditsTest, AnOccasionalFrameDoesNotKeepTheWindow) {
+  SendCredits credits;
+  credits.Reset(256);
+  int periods = 0;
+  for (; credits.held() > 8; ++periods) {
+    ASSERT_LT(periods, 10);
+    UseAtOnce(credits, 1);
+    credits.GiveBackUnused(8);
+  }
+  EXPECT_EQ(credits.held(), 8u);
+  EXPECT_GT(periods, 1) << "half at a time";
+}
+
+TEST(SendCreditsTest, WhatIsInUseIsKept) {
+  SendCredits credits;
+  credits.Reset(256);
+  for (int period = 0; period < 20; ++period) {
+    UseAtOnce(credits, 65);
+    EXPECT_EQ(credits.GiveBackUnused(8), 0u);
+  }
+  for (int period = 0; period < 20; ++period) {
+    UseAtOnce(credits, 40);
+    credits.GiveBackUnused(8);
+    ASSERT_GE(credits.held(), 2 * 40u);
+  }
+  EXPECT_LT(credits.held(), 256u);
+}
+
+// Frames that are out all the time are in use as well.
+TEST(SendCreditsTest, NothingIsGivenBackWhereAllIsOut) {
+  SendCredits credits;
+  credits.Reset(20);
+  for (int i = 0; i < 12; ++i) credits.Spend();
+  credits.GiveBackUnused(8);
+  EXPECT_EQ(credits.held(), 8u);
+  EXPECT_EQ(credits.GiveBackUnused(8), 0u);
+}
+
 TEST(ReceiveCreditsTest, AFrameWithoutACreditIsRefused) {
   ReceiveCredits credits;
   credits.Reset(2);
@@ -92,10 +136,21 @@ TEST(ReceiveCreditsTest, ASmallerWindowTakesHoldAsFramesCome) {
 TEST(ReceiveCreditsTest, TakesBackOnlyWhatThePeerCanHave) {
   ReceiveCredits credits;
   credits.Reset(8);
-  EXPECT_FALSE(credits.TakeBack(9));
+  EXPECT_FALSE(credits.TakeBack(9, 0));
   EXPECT_EQ(credits.outstanding(), 8u) << "a refusal changes nothing";
-  EXPECT_TRUE(credits.TakeBack(8));
+  EXPECT_EQ(credits.window(), 8u);
+  EXPECT_TRUE(credits.TakeBack(8, 2));
   EXPECT_EQ(credits.outstanding(), 0u);
+  EXPECT_EQ(credits.window(), 2u);
+}
+
+TEST(ReceiveCreditsTest, WhatIsOwedStaysInTheWindowThatShrinks) {
+  ReceiveCredits credits;
+  credits.Reset(100);
+  for (int i = 0; i < 30; ++i) ASSERT_TRUE(credits.Consume());
+  EXPECT_TRUE(credits.TakeBack(20, 8));
+  EXPECT_EQ(credits.window(), 80u);
+  EXPECT_EQ(credits.Owed(), 30);
 }
 
 // ---- Two sides.
@@ -128,9 +183,14 @@ struct Side {
   void SendCreditsIfDue() {
     if (receive.ShouldGrantNow() && send.CanSendCredits()) SendFrame();
   }
-  void GiveBackUnused() {
+  void GiveBackAll() {
     if (send.held() <= kInitial) return;
     SendFrame(send.GiveBack(kInitial));
+  }
+  void GiveBackUnused() {
+    if (send.held() <= kInitial) return;
+    const uint32_t given = send.GiveBackUnused(kInitial);
+    if (given > 0) SendFrame(given);
   }
   void Grow() {
     const uint32_t wanted = std::min(receive.window() * 2, kMostWindow);
@@ -140,8 +200,7 @@ struct Side {
     ASSERT_TRUE(receive.Consume());
     ASSERT_TRUE(send.Add(frame.credits));
     if (frame.given_back == 0) return;
-    ASSERT_TRUE(receive.TakeBack(frame.given_back));
-    receive.SetWindow(std::max(receive.outstanding(), kInitial));
+    ASSERT_TRUE(receive.TakeBack(frame.given_back, kInitial));
   }
 };
 
@@ -174,7 +233,11 @@ class TwoSidesTest : public ::testing::TestWithParam<uint32_t> {
         me.Grow();
         break;
       case 1:
-        me.GiveBackUnused();
+        if (random_() % 4 == 0) {
+          me.GiveBackAll();
+        } else {
+          me.GiveBackUnused();
+        }
         break;
       case 2:
       case 3:

@@ -9,6 +9,7 @@
 #include "absl/time/time.h"
 #include "rdma_transport/verbs/protection_domain.h"
 #include "rdma_transport/verbs/queues.h"
+#include "rdma_transport/verbs/verbs_error.h"
 
 namespace rdma {
 namespace {
@@ -50,8 +51,12 @@ absl::Status MakeEnd(Device* device, End* end) {
   if (!status.ok()) return status;
   status = Take(SharedReceiveQueue::Create(end->pd.get(), 16, 1), &end->srq);
   if (!status.ok()) return status;
-  status = end->srq->ArmLimit(4);
-  if (!status.ok()) return status;
+  ibv_srq_attr limit = {};
+  limit.srq_limit = 4;
+  if (const int error =
+          device->ModifySrq(end->srq->get(), &limit, IBV_SRQ_LIMIT)) {
+    return VerbsError("ibv_modify_srq", error);
+  }
   status = Take(device->CreateConnectionManager(), &end->manager);
   if (!status.ok()) return status;
   return Take(QueuePair::Create(end->pd.get(), end->cq.get(), end->srq.get(),

@@ -164,14 +164,6 @@ TEST(FrameTest, SlotAndCountersKeepTheirExtremes) {
   }
 }
 
-TEST(FrameTest, PatchCreditsChangesTheCreditsAndNothingElse) {
-  Sample sample = MakeSample(FrameKind::kOpen, kHasMessage);
-  Bytes patched = sample.payload();
-  PatchCredits(patched.data(), 0x1234);
-  sample.fields.credits = 0x1234;
-  EXPECT_EQ(patched, sample.payload());
-}
-
 TEST(FrameTest, SegmentsSurviveTheTrip) {
   for (const Segment& segment :
        {Segment{0, 1, 0}, Segment{UINT64_MAX, 1, UINT32_MAX},

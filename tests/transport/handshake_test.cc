@@ -56,6 +56,18 @@ TEST(HandshakeTest, HasTheDocumentedBytes) {
   EXPECT_EQ(bytes.substr(32, 8), std::string("\0\0\1\0\0\0\0\0", 8));
 }
 
+// A frame is copied in one go on the driver: not a gigabyte, whoever asks.
+TEST(HandshakeTest, ALargeReceiveBufferIsNotAReasonForLargeFrames) {
+  Handshake handshake = Good();
+  for (const uint32_t bytes :
+       {kMaxFrameBytes, kMaxFrameBytes + 1, 1u << 30, UINT32_MAX}) {
+    handshake.receive_buffer_bytes = bytes;
+    const auto decoded = Decode(EncodeHandshake(handshake));
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(decoded->receive_buffer_bytes, kMaxFrameBytes);
+  }
+}
+
 TEST(HandshakeTest, FitsThePrivateDataOfBothDirections) {
   EXPECT_LE(kHandshakeBytes, kMaxConnectPrivateData);
   EXPECT_LE(kHandshakeBytes, kMaxAcceptPrivateData);

@@ -129,6 +129,57 @@ TEST_F(ReceivePoolTest, AtTheBudgetItSaysSoAndRecovers) {
   EXPECT_GE(posted(), 16u);
 }
 
+// As a connection does it: a frame is kept unless it has to be copied.
+TEST_F(ReceivePoolTest, WholeBatchesOfKeptBuffersLeaveWhatWasPromised) {
+  constexpr int kBatch = 32;
+  Create(8 * kSlabBytes);
+  std::vector<rpc::Buffer> kept;
+  for (const uint32_t promised : {16, 240, 90}) {
+    ASSERT_TRUE(pool_->Reserve(promised).ok());
+    for (int turn = 0; turn < 200; ++turn) {
+      for (int i = 0; i < kBatch; ++i) {
+        rpc::Buffer buffer = Receive();
+        if (!pool_->IsTight()) kept.push_back(std::move(buffer));
+      }
+      pool_->Replenish();
+      ASSERT_GE(pool_->posted() + pool_->free(), pool_->reserved()) << turn;
+      ASSERT_GE(posted(), pool_->reserved()) << turn;
+    }
+  }
+  EXPECT_GT(kept.size(), 0u);
+  EXPECT_LE(pool_->registered_bytes(), 8 * kSlabBytes);
+}
+
+TEST_F(ReceivePoolTest, KeptBuffersLeaveThreeQuartersForPromises) {
+  Create(8 * kSlabBytes);
+  std::vector<rpc::Buffer> kept;
+  for (int i = 0; i < 1000; ++i) {
+    rpc::Buffer buffer = Receive();
+    if (!pool_->IsTight()) kept.push_back(std::move(buffer));
+    pool_->Replenish();
+  }
+  EXPECT_EQ(kept.size(), pool_->capacity() / 4);
+  EXPECT_TRUE(pool_->Reserve(pool_->capacity() / 4 * 3 - 32).ok());
+}
+
+// The budget allows more than the machine gives.
+TEST_F(ReceivePoolTest, MemoryThatCannotBeHadIsNotCountedOn) {
+  Create(64 * kSlabBytes);
+  ASSERT_TRUE(pool_->Reserve(16).ok());
+  fake_->device().FailRegMrAfter(0);
+  std::vector<rpc::Buffer> kept;
+  for (int i = 0; i < 1000; ++i) {
+    rpc::Buffer buffer = Receive();
+    if (!pool_->IsTight()) kept.push_back(std::move(buffer));
+    pool_->Replenish();
+    ASSERT_GE(posted(), 16u) << i;
+  }
+  fake_->device().FailRegMrAfter(-1);
+  EXPECT_TRUE(pool_->Reserve(500).ok());
+  Receive();
+  EXPECT_FALSE(pool_->IsTight());
+}
+
 TEST_F(ReceivePoolTest, APromiseBeyondTheBudgetIsRefusedAndForgotten) {
   Create(2 * kSlabBytes);
   ASSERT_TRUE(pool_->Reserve(40).ok());
@@ -137,6 +188,20 @@ TEST_F(ReceivePoolTest, APromiseBeyondTheBudgetIsRefusedAndForgotten) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("receive_budget_bytes"));
   EXPECT_EQ(pool_->reserved(), 40u);
   EXPECT_TRUE(pool_->Reserve(8).ok());
+}
+
+TEST_F(ReceivePoolTest, LargerWindowsLeaveHalfForNewConnections) {
+  Create(8 * kSlabBytes);
+  uint32_t larger = 0;
+  while (pool_->ReserveMore(8).ok()) larger += 8;
+  EXPECT_GT(larger, pool_->capacity() / 3);
+  EXPECT_LE(larger, pool_->capacity() / 2);
+  uint32_t fresh = 0;
+  while (pool_->Reserve(8).ok()) fresh += 8;
+  EXPECT_GE(fresh, pool_->capacity() / 2 - 8);
+  EXPECT_FALSE(pool_->ReserveMore(1).ok());
+  pool_->Unreserve(fresh + larger);
+  EXPECT_TRUE(pool_->ReserveMore(8).ok());
 }
 
 TEST_F(ReceivePoolTest, APromiseBeyondTheQueuesDepthIsRefused) {

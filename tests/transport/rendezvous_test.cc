@@ -192,6 +192,16 @@ TEST(IncomingReadTest, WithoutMemoryItCanTryAgain) {
   EXPECT_TRUE(read.Allocate(fake->memory()).ok()) << "nothing is left to do";
 }
 
+TEST(IncomingReadTest, WithMemoryForOnePartOnlyItTakesNone) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  const absl::StatusOr<rpc::Buffer> other = fake->memory().Allocate(20 * kMiB);
+  ASSERT_TRUE(other.ok());
+  const OfferFrame frame({{0x1000, 20 * kMiB, 21}}, {{0x3000, 30 * kMiB, 22}});
+  IncomingRead read(frame.view(), {}, nullptr);
+  EXPECT_FALSE(read.Allocate(fake->memory()).ok());
+  EXPECT_TRUE(fake->memory().Allocate(30 * kMiB).ok());
+}
+
 TEST(IncomingReadTest, EveryByteArrivesOnceAndInItsPlace) {
   std::mt19937 random(11);
   for (int round = 0; round < 300; ++round) {

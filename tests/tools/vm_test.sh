@@ -1,0 +1,287 @@
+#!/bin/bash
+# Goal: tools/vm runs a command in a VM as it says: status, output, files, RDMA
+# devices that reach each other, two VMs, and a clear end for what goes wrong.
+# Method: the tool itself, as a user calls it, with rdma-core's own programs for
+# traffic. Skips the cases that take a VM where none can run, with the reason.
+#
+# Cases are called by their names, and the guest expands what it is given:
+# shellcheck disable=SC2016,SC2317
+set -euo pipefail
+
+vm=tools/vm
+scratch=$TEST_TMPDIR
+# Generous: a busy host.
+readonly SECONDS_FOR_A_COMMAND=120
+
+# ---- Cases, for the report that counts them ----
+
+cases=() # XML
+failures=0
+problems=
+
+escaped() { sed -e 's/&/\&amp;/g; s/</\&lt;/g; s/"/\&quot;/g' <<<"$1"; }
+
+# What is wrong with the case that runs.
+wrong() { problems+="$1"$'\n'; }
+
+# expect WHAT WANTED GOT
+expect() { [[ $2 == "$3" ]] || wrong "$1: wanted '$2', got '$3'"; }
+
+# expect_in WHAT WANTED_PART TEXT
+expect_in() { [[ $3 == *"$2"* ]] || wrong "$1: no '$2' in '$3'"; }
+
+# Ends a case of the name.
+conclude() {
+  local body=
+  if [[ -n $problems ]]; then
+    printf 'FAILED %s:\n%s\n' "$1" "$problems"
+    body="<failure message=\"$(escaped "$problems")\"/>"
+    failures=$((failures + 1))
+  else
+    printf 'passed %s (%d s)\n' "$1" "$SECONDS"
+  fi
+  cases+=("<testcase classname=\"vm\" name=\"$1\" status=\"run\">$body</testcase>")
+  problems=
+}
+
+skip() {
+  printf 'SKIPPED %s: %s\n' "$1" "$2"
+  cases+=("<testcase classname=\"vm\" name=\"$1\" status=\"run\"><skipped message=\"$(escaped "$2")\"/></testcase>")
+}
+
+write_report() {
+  [[ -n ${XML_OUTPUT_FILE:-} ]] || return 0
+  printf '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites><testsuite name="vm">%s</testsuite></testsuites>\n' \
+    "${cases[*]}" >"$XML_OUTPUT_FILE"
+}
+
+# Runs tools/vm, with the one processor that boots fastest. Sets status, output and
+# error.
+run() {
+  status=0
+  "$vm" --no-install --cpus=1 --timeout="$SECONDS_FOR_A_COMMAND" "$@" \
+    >"$scratch/output" 2>"$scratch/error" </dev/null || status=$?
+  output=$(<"$scratch/output")
+  error=$(<"$scratch/error")
+}
+
+# Process ids of the children of a process.
+children() {
+  local file line
+  for file in /proc/[0-9]*/stat; do
+    line=$(cat "$file" 2>/dev/null) || continue
+    line=${line##*) }
+    [[ $(cut -d' ' -f2 <<<"$line") != "$1" ]] || printf '%s\n' "${file//[^0-9]/}"
+  done
+}
+
+# ---- Without a VM ----
+
+refuses_wrong_arguments() {
+  local arguments
+  for arguments in '' '--nonsense true' '--loss=101 true' '--loss=x true' \
+    '--timeout=0 true' '--cpus=0 true' '--two true' '--two -- true' \
+    '--two true --' '--check true' '--results=/proc/none true' '--'; do
+    # Words, on purpose.
+    # shellcheck disable=SC2086
+    run $arguments
+    expect "status of '$arguments'" 2 "$status"
+    expect_in "error of '$arguments'" 'vm: error: ' "$error"
+  done
+}
+
+says_what_is_missing() {
+  local cache=$scratch/empty_cache
+  mkdir -p "$cache"
+  status=0
+  error=$(XDG_CACHE_HOME=$cache "$vm" --check 2>&1) || status=$?
+  expect 'status' 122 "$status"
+  expect_in 'reason' 'no VM can run here: ' "$error"
+  expect_in 'what to do' 'tools/vm --prepare' "$error"
+}
+
+# ---- One VM ----
+
+passes_output_and_status_through() {
+  run sh -c 'for i in 1 2 3; do echo "out $i"; echo "err $i" >&2; done
+    printf "no line end"; echo "by name" >/dev/stderr; exit 7'
+  expect 'status' 7 "$status"
+  expect 'output' $'out 1\nout 2\nout 3\nno line end' "$output"
+  expect 'error' $'err 1\nerr 2\nerr 3\nby name' "$error"
+}
+
+# Everything in one boot that can be seen from within.
+shows_the_guest_its_world() {
+  local results=$scratch/results own=$scratch/own_file
+  printf 'of the host' >"$own"
+  run --results="$results" sh -c '
+    echo "cwd $(pwd)"
+    echo "user $(id -u)"
+    echo "memlock $(ulimit -l)"
+    echo "names $(hostname) $VERBENA_VM_NAME"
+    echo "variable $CALLERS_VARIABLE"
+    echo "devices" $(ls /sys/class/infiniband)
+    echo "mtu" $(ibv_devinfo | sed -n "s/.*active_mtu:[^0-9]*\([0-9]*\).*/\1/p")
+    echo "networks" $(ls /sys/class/net)
+    echo "before $(cat '"$own"')"
+    echo changed >'"$own"' && echo "after $(cat '"$own"')"
+    : >/etc/verbena_vm_test && echo "writes /etc"
+    head -c 300000 /dev/zero >$VERBENA_VM_RESULTS/zeros
+    cat >/dev/null && echo "no input"
+    sleep 1000 &'
+  expect 'status' 0 "$status"
+  expect 'error' '' "$error"
+  expect 'what the guest sees' "cwd $PWD
+user 0
+memlock unlimited
+names vm vm
+variable a  'b'
+devices rxe0 rxe1
+mtu 4096 4096
+networks lo veth0 veth1
+before of the host
+after changed
+writes /etc
+no input" "$output"
+  expect 'the file of the host' 'of the host' "$(<"$own")"
+  [[ ! -e /etc/verbena_vm_test ]] || wrong 'the guest wrote into the /etc of the host'
+  cmp <(head -c 300000 /dev/zero) "$results/zeros" || wrong 'results/zeros differs'
+}
+
+# By rdma_cm and without it, both ways, bound and not, and again after the link was
+# down. What went over the cable is counted there, and what went through lo is not.
+carries_rdma_over_the_cable() {
+  run --delay=1 sh -c '
+    tc qdisc | grep -c "netem.* delay 1ms"
+    sent() { cat /sys/class/net/$1/statistics/tx_packets; }
+    ping() { # SERVER_ADDRESS OPTION...
+      address=$1; shift
+      rping -s -a $address -C 10 >/dev/null 2>&1 &
+      until [ -n "$(rdma resource show cm_id | grep LISTEN)" ]; do sleep 0.1; done
+      rping -c -a $address -C 10 -v "$@" | grep -c "^ping data"
+      wait $!
+    }
+    first=$(sent veth0) second=$(sent veth1)
+    ping $VERBENA_VM_PEER_ADDRESS
+    ping $VERBENA_VM_ADDRESS
+    ping $VERBENA_VM_PEER_ADDRESS -I $VERBENA_VM_ADDRESS
+    ibv_rc_pingpong -c -n 50 -d rxe1 -g 1 >/dev/null & server=$!
+    until ibv_rc_pingpong -c -n 50 -d rxe0 -g 1 $VERBENA_VM_PEER_ADDRESS 2>/dev/null |
+      grep -o "^50 iters"; do sleep 0.1; done
+    wait $server && echo "server fine"
+    # 3 times 10 pings of several packets, 50 of two packets each way
+    [ $(($(sent veth0) - first)) -gt 200 ] && [ $(($(sent veth1) - second)) -gt 200 ] &&
+      echo "over the cable"
+    has_route() { ip route get $VERBENA_VM_PEER_ADDRESS >/dev/null 2>&1; }
+    ip link set veth0 down
+    has_route || echo "no way"
+    ip link set veth0 up
+    until has_route && rdma link show rxe0/1 | grep -q ACTIVE; do sleep 0.1; done
+    ping $VERBENA_VM_PEER_ADDRESS'
+  expect 'status' 0 "$status"
+  expect 'output' $'2\n10\n10\n10\n50 iters\nserver fine\nover the cable\nno way\n10' "$output"
+}
+
+tells_a_panic() {
+  run sh -c 'echo before; sleep 0.3; echo c >/proc/sysrq-trigger; sleep 1000'
+  expect 'status' 125 "$status"
+  expect 'output until then' before "$output"
+  expect_in 'error' "vm: the guest's kernel panicked (sysrq triggered crash)" "$error"
+  expect_in 'the console' 'sysrq: Trigger a crash' "$error"
+}
+
+ends_after_its_time() {
+  run --timeout=1.5 sh -c 'echo before; sleep 1000'
+  expect 'status' 124 "$status"
+  expect 'output until then' before "$output"
+  expect 'error' 'vm: the command did not end within 1.5 s' "$error"
+}
+
+# Ctrl-C: nothing stays.
+ends_when_interrupted() {
+  local pid child
+  mkdir -p "$scratch/tmp"
+  TMPDIR=$scratch/tmp env --default-signal=INT "$vm" --no-install --cpus=1 sh -c 'echo runs; sleep 1000' \
+    >"$scratch/output" 2>&1 </dev/null &
+  pid=$!
+  until grep -q runs "$scratch/output"; do
+    kill -0 "$pid" 2>/dev/null || break
+    sleep 0.1
+  done
+  child=$(children "$pid")
+  [[ -n $child ]] || wrong 'no child process: this test looks at the wrong place'
+  kill -INT "$pid" || true
+  status=0
+  wait "$pid" || status=$?
+  expect 'status' 130 "$status"
+  expect 'output' runs "$(<"$scratch/output")"
+  for pid in $child; do
+    [[ ! -e /proc/$pid ]] || wrong "process $pid is still there"
+  done
+  expect 'files in TMPDIR' '' "$(find "$scratch/tmp" -mindepth 1)"
+}
+
+# ---- Two VMs ----
+
+connects_two_with_loss() {
+  run --two --loss=5 --delay=1 sh -c '
+    echo "$VERBENA_VM_NAME $VERBENA_VM_ADDRESS $VERBENA_VM_PEER_ADDRESS"
+    ibv_rc_pingpong -c -n 100 -d rxe0 -g 1 >/dev/null
+    echo "served $?"; printf "a rest" >&2; exec sleep 1000' -- sh -c '
+    echo "$VERBENA_VM_NAME $VERBENA_VM_ADDRESS $VERBENA_VM_PEER_ADDRESS"
+    until ibv_rc_pingpong -c -n 100 -d rxe0 -g 1 server 2>/dev/null |
+      grep -o "^100 iters"; do sleep 0.1; done
+    tc -s qdisc show dev eth0 | grep -q "dropped [1-9]" && echo "lost some"
+    sleep 2; exit 3'
+  expect 'status' 3 "$status"
+  expect "the server's lines" \
+    $'[server] server 10.77.0.1 10.77.0.2\n[server] served 0' \
+    "$(grep -F '[server]' <<<"$output")"
+  expect "the client's lines" \
+    $'[client] client 10.77.0.2 10.77.0.1\n[client] 100 iters\n[client] lost some' \
+    "$(grep -F '[client]' <<<"$output")"
+  expect 'error' '[server] a rest' "$error"
+}
+
+ends_the_client_when_the_server_fails() {
+  run --two sh -c 'sleep 0.5; exit 9' -- \
+    sh -c 'trap "echo asked; exit 0" TERM; while :; do sleep 0.1; done'
+  expect 'status' 9 "$status"
+  expect 'output' '[client] asked' "$output"
+}
+
+# ---- All ----
+
+readonly WITHOUT_VM=(refuses_wrong_arguments says_what_is_missing)
+readonly WITH_VM=(
+  passes_output_and_status_through
+  shows_the_guest_its_world
+  carries_rdma_over_the_cable
+  tells_a_panic
+  ends_after_its_time
+  ends_when_interrupted
+  connects_two_with_loss
+  ends_the_client_when_the_server_fails
+)
+
+main() {
+  export CALLERS_VARIABLE="a  'b'"
+  local name reason
+  for name in "${WITHOUT_VM[@]}"; do
+    "$name"
+    conclude "$name"
+  done
+  if reason=$("$vm" --check 2>&1); then
+    printf '%s\n' "$reason"
+    for name in "${WITH_VM[@]}"; do
+      "$name"
+      conclude "$name"
+    done
+  else
+    for name in "${WITH_VM[@]}"; do skip "$name" "$reason"; done
+  fi
+  write_report
+  exit $((failures > 0))
+}
+
+main

@@ -1,0 +1,267 @@
+#include "tests/transport/connection_side.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "gtest/gtest.h"
+#include "rdma_transport/software/software_provider.h"
+
+namespace rdma::testing {
+// ---- The device.
+
+MeddledDevice::MeddledDevice()
+    : provider_(MakeSoftwareProvider()),
+      real_(*provider_->Open("soft0", {.single_threaded_queues = true})),
+      attributes_(real_->attributes()),
+      real_async_fd_(real_->context()->async_fd) {
+  real_->context()->async_fd =
+      eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK | EFD_SEMAPHORE);
+}
+
+MeddledDevice::~MeddledDevice() {
+  close(std::exchange(real_->context()->async_fd, real_async_fd_));
+}
+
+std::vector<ibv_qp*> MeddledDevice::qps() const {
+  absl::MutexLock lock(&mutex_);
+  return qps_;
+}
+
+ibv_qp* MeddledDevice::CreateQp(ibv_pd* pd, ibv_qp_init_attr* init) {
+  ibv_qp* const qp = real_->CreateQp(pd, init);
+  absl::MutexLock lock(&mutex_);
+  if (qp != nullptr) qps_.push_back(qp);
+  return qp;
+}
+
+void MeddledDevice::FailPolls() {
+  context()->ops.poll_cq = [](ibv_cq*, int, ibv_wc*) { return -1; };
+}
+
+void MeddledDevice::Raise(const ibv_async_event& event) {
+  absl::MutexLock lock(&mutex_);
+  raised_.push_back(event);
+  eventfd_write(real_->context()->async_fd, 1);
+}
+
+int MeddledDevice::GetAsyncEvent(ibv_async_event* event) {
+  absl::MutexLock lock(&mutex_);
+  if (raised_.empty()) return real_->GetAsyncEvent(event);
+  *event = raised_.front();
+  raised_.pop_front();
+  eventfd_t one;
+  eventfd_read(real_->context()->async_fd, &one);
+  return 0;
+}
+
+void MeddledDevice::AckAsyncEvent(ibv_async_event* event) {
+  real_->AckAsyncEvent(event);
+}
+
+// ---- The side.
+
+// Of all calls of a side, client's or server's.
+class Side::Sink final : public rpc::CallSink {
+ public:
+  explicit Sink(Side* side) : side_(side) {}
+
+ private:
+  void OnFrame(rpc::IncomingFrame&) override {}
+  void OnClosed(const rpc::CallOutcome& outcome) override {
+    if (outcome.status.ok()) {
+      ++side_->answered_;
+    } else {
+      absl::MutexLock lock(&side_->mutex_);
+      side_->last_failure_ = outcome.status;
+      ++side_->failed_;
+    }
+    delete this;
+  }
+  Side* const side_;
+};
+
+Side::Side(const Poller::Options& options, const Prepare& prepare,
+           uint64_t memory_budget_bytes) {
+  auto device = std::make_unique<MeddledDevice>();
+  if (prepare != nullptr) prepare(*device);
+  device_ = device.get();
+  absl::StatusOr<std::shared_ptr<DeviceContext>> context =
+      DeviceContext::Create(std::move(device), memory_budget_bytes);
+  EXPECT_TRUE(context.ok()) << context.status();
+  absl::StatusOr<std::unique_ptr<ClientPoller>> poller =
+      ClientPoller::Create(*std::move(context), options);
+  EXPECT_TRUE(poller.ok()) << poller.status();
+  poller_ = *std::move(poller);
+  poller_->delivery.SetServerSink(this);
+  poller_->poller->StartKeepers();
+}
+
+Side::~Side() {
+  CloseAll(absl::CancelledError("the test is over"));
+  Do([this] {
+    if (listener_ != nullptr) {
+      poller().connection_manager().Destroy(listener_);
+    }
+  });
+}
+
+void Side::Do(absl::FunctionRef<void()> task) {
+  absl::Notification done;
+  poller().Run([&] {
+    task();
+    done.Notify();
+  });
+  done.WaitForNotification();
+}
+
+void Side::Listen() {
+  Do([this] {
+    absl::StatusOr<CmId*> id = poller().connection_manager().Listen(
+        *SocketAddress::FromNumeric("127.0.0.1", 0), 512,
+        static_cast<CmEventHandler*>(this));
+    ASSERT_TRUE(id.ok()) << id.status();
+    listener_ = *id;
+    address_ = listener_->local_address();
+  });
+}
+
+void Side::OnCmEvent(CmEvent& event) {
+  if (event.type != CmEvent::Type::kConnectRequest) return;
+  const absl::StatusOr<Connection*> connection = Connection::Accept(
+      &poller(), &poller_->delivery, this, event, options_);
+  if (connection.ok()) {
+    connections_.push_back(*connection);
+    return;
+  }
+  absl::MutexLock lock(&mutex_);
+  last_refusal_ = connection.status();
+}
+
+void Side::OnConnectionDown(Connection& connection, const absl::Status& why,
+                            bool) {
+  connections_.erase(
+      std::remove(connections_.begin(), connections_.end(), &connection),
+      connections_.end());
+  absl::MutexLock lock(&mutex_);
+  last_down_ = why;
+  ++down_;
+}
+
+absl::StatusOr<Connection*> Side::Connect(const SocketAddress& address) {
+  absl::StatusOr<Connection*> connection = nullptr;
+  Do([&] {
+    connection = Connection::Connect(&poller(), &poller_->delivery, this,
+                                     address, options_);
+    if (connection.ok()) connections_.push_back(*connection);
+  });
+  return connection;
+}
+
+rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
+                           std::string_view path, uint32_t method) {
+  rpc::CallHandle handle;
+  Do([&] {
+    if (std::find(connections_.begin(), connections_.end(), connection) ==
+        connections_.end()) {
+      return;
+    }
+    rdma::Call* const call = poller().calls().Create();
+    handle = call->handle;
+    call->owner = this;
+    call->sink = new Sink(this);
+    call->is_client = true;
+    call->quick_sink = true;
+    call->method_index = method;
+    const std::vector<std::byte> message(bytes);
+    rpc::OutgoingFrame frame;
+    frame.has_message = true;
+    frame.small_message = message;
+    frame.end = true;
+    connection->OpenCall(*call, path, frame);
+  });
+  return handle;
+}
+
+std::vector<size_t> Side::message_sizes() const {
+  absl::MutexLock lock(&mutex_);
+  return message_sizes_;
+}
+
+rpc::CallSink* Side::OnCall(const Call& call, rpc::IncomingFrame& frame) {
+  {
+    absl::MutexLock lock(&mutex_);
+    message_sizes_.push_back(frame.message.size());
+  }
+  ++opened_;
+  if (answer_at_once_) {
+    SendAnswer(call.handle);
+  } else {
+    absl::MutexLock lock(&mutex_);
+    unanswered_.push_back(call.handle);
+  }
+  return new Sink(this);
+}
+
+void Side::SendAnswer(rpc::CallHandle handle) {
+  poller().Run([this, handle] {
+    rdma::Call* const call = poller().calls().Find(handle);
+    if (call == nullptr || call->connection == nullptr) return;
+    rpc::OutgoingFrame frame;
+    frame.has_message = true;
+    frame.end = true;
+    call->connection->SendData(*call, frame);
+  });
+}
+
+void Side::Answer() {
+  std::vector<rpc::CallHandle> handles;
+  {
+    absl::MutexLock lock(&mutex_);
+    handles.swap(unanswered_);
+  }
+  for (const rpc::CallHandle handle : handles) SendAnswer(handle);
+}
+
+void Side::CloseAll(const absl::Status& why) {
+  Do([&] {
+    while (!connections_.empty()) connections_.back()->Close(why);
+  });
+}
+
+absl::Status Side::last_refusal() const {
+  absl::MutexLock lock(&mutex_);
+  return last_refusal_;
+}
+
+absl::Status Side::last_down() const {
+  absl::MutexLock lock(&mutex_);
+  return last_down_;
+}
+
+absl::Status Side::last_failure() const {
+  absl::MutexLock lock(&mutex_);
+  return last_failure_;
+}
+
+uint32_t Side::reserved() {
+  uint32_t reserved = 0;
+  Do([&] { reserved = poller().receive_pool().reserved(); });
+  return reserved;
+}
+
+bool Eventually(const std::function<bool()>& condition,
+                absl::Duration timeout) {
+  const absl::Time deadline = absl::Now() + timeout;
+  while (!condition()) {
+    if (absl::Now() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  return true;
+}
+
+}  // namespace rdma::testing

@@ -1,0 +1,219 @@
+// One side of connections over the software device, for tests of what a
+// connection does: a poller with its connections and calls, no rpc/.
+//
+//   Side server, client;
+//   server.Listen();
+//   Connection* connection = client.Connect(server.address());
+//   EXPECT_TRUE(Eventually([&] { return client.up() == 1; }));
+//   client.Open(connection);   // a call of one frame
+//
+// The device is the real one with a test's hand in between (MeddledDevice): it
+// can have narrower limits, and events and faults that never happen there.
+//
+// Thread rule: public functions from the test's thread.
+#ifndef VERBENA_TESTS_TRANSPORT_CONNECTION_SIDE_H_
+#define VERBENA_TESTS_TRANSPORT_CONNECTION_SIDE_H_
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "rdma_transport/client_poller.h"
+#include "rdma_transport/connection.h"
+#include "rdma_transport/provider/provider.h"
+
+namespace rdma::testing {
+
+// soft0, but for what the test tells it.
+class MeddledDevice final : public Device {
+ public:
+  MeddledDevice();
+  ~MeddledDevice() override;
+
+  // ---- For the test. Limits before anything is made of it.
+
+  ibv_device_attr& limits() { return attributes_; }
+  // The next GetAsyncEvent returns it. Any thread.
+  void Raise(const ibv_async_event& event);
+  // From now on ibv_poll_cq fails. Of one device at a time; for good.
+  void FailPolls();
+  // The one CQ and the QPs made of it, in the order made.
+  ibv_cq* cq() const { return cq_; }
+  std::vector<ibv_qp*> qps() const;
+
+  // ---- Device.
+
+  ibv_context* context() override { return real_->context(); }
+  std::string_view name() const override { return real_->name(); }
+  const ibv_device_attr& attributes() const override { return attributes_; }
+  uint32_t max_inline_data() const override {
+    return real_->max_inline_data();
+  }
+  void* AllocateMemory(size_t bytes, MemoryUse use) override {
+    return real_->AllocateMemory(bytes, use);
+  }
+  void FreeMemory(void* memory, size_t bytes) override {
+    real_->FreeMemory(memory, bytes);
+  }
+  ibv_pd* AllocPd() override { return real_->AllocPd(); }
+  int DeallocPd(ibv_pd* pd) override { return real_->DeallocPd(pd); }
+  ibv_mr* RegMr(ibv_pd* pd, void* addr, size_t length, int access) override {
+    return real_->RegMr(pd, addr, length, access);
+  }
+  int DeregMr(ibv_mr* mr) override { return real_->DeregMr(mr); }
+  ibv_comp_channel* CreateCompChannel() override {
+    return real_->CreateCompChannel();
+  }
+  int DestroyCompChannel(ibv_comp_channel* channel) override {
+    return real_->DestroyCompChannel(channel);
+  }
+  int GetCqEvent(ibv_comp_channel* channel, ibv_cq** cq,
+                 void** cq_context) override {
+    return real_->GetCqEvent(channel, cq, cq_context);
+  }
+  void AckCqEvents(ibv_cq* cq, unsigned int count) override {
+    real_->AckCqEvents(cq, count);
+  }
+  ibv_cq* CreateCq(int cqe, void* cq_context, ibv_comp_channel* channel,
+                   int comp_vector) override {
+    return cq_ = real_->CreateCq(cqe, cq_context, channel, comp_vector);
+  }
+  int DestroyCq(ibv_cq* cq) override { return real_->DestroyCq(cq); }
+  ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) override {
+    return real_->CreateSrq(pd, init);
+  }
+  int ModifySrq(ibv_srq* srq, ibv_srq_attr* attr, int mask) override {
+    return real_->ModifySrq(srq, attr, mask);
+  }
+  int QuerySrq(ibv_srq* srq, ibv_srq_attr* attr) override {
+    return real_->QuerySrq(srq, attr);
+  }
+  int DestroySrq(ibv_srq* srq) override { return real_->DestroySrq(srq); }
+  ibv_qp* CreateQp(ibv_pd* pd, ibv_qp_init_attr* init) override;
+  int ModifyQp(ibv_qp* qp, ibv_qp_attr* attr, int mask) override {
+    return real_->ModifyQp(qp, attr, mask);
+  }
+  int QueryQp(ibv_qp* qp, ibv_qp_attr* attr, int mask,
+              ibv_qp_init_attr* init) override {
+    return real_->QueryQp(qp, attr, mask, init);
+  }
+  int DestroyQp(ibv_qp* qp) override { return real_->DestroyQp(qp); }
+  int GetAsyncEvent(ibv_async_event* event) override;
+  void AckAsyncEvent(ibv_async_event* event) override;
+  absl::StatusOr<std::unique_ptr<ConnectionManager>> CreateConnectionManager()
+      override {
+    return real_->CreateConnectionManager();
+  }
+
+ private:
+  const std::unique_ptr<Provider> provider_;
+  const std::unique_ptr<Device> real_;
+  ibv_device_attr attributes_;
+  ibv_cq* cq_ = nullptr;
+  const int real_async_fd_;
+
+  mutable absl::Mutex mutex_;
+  std::vector<ibv_qp*> qps_ ABSL_GUARDED_BY(mutex_);
+  std::deque<ibv_async_event> raised_ ABSL_GUARDED_BY(mutex_);
+};
+
+class Side final : public ConnectionOwner,
+                   public CmEventHandler,
+                   public rpc::ServerSink {
+ public:
+  using Prepare = std::function<void(MeddledDevice&)>;
+
+  explicit Side(const Poller::Options& options = {},
+                const Prepare& prepare = nullptr,
+                uint64_t memory_budget_bytes = uint64_t{256} << 20);
+  ~Side();
+
+  // Runs `task` as the driver and waits for it.
+  void Do(absl::FunctionRef<void()> task);
+
+  // Listens; what connects is accepted, and its calls are answered at once, or
+  // when Answer is called.
+  void Listen();
+  const SocketAddress& address() const { return address_; }
+  void AnswerAtOnce(bool at_once) { answer_at_once_ = at_once; }
+  void Answer();
+  // Why the last connection was not accepted.
+  absl::Status last_refusal() const;
+
+  absl::StatusOr<Connection*> Connect(const SocketAddress& address);
+  // Starts a call with a message of so many bytes.
+  rpc::CallHandle Open(Connection* connection, size_t bytes = 1,
+                       std::string_view path = "/test.Test/Method",
+                       uint32_t method = 0);
+  void CloseAll(const absl::Status& why);
+
+  int up() const { return up_; }
+  int down() const { return down_; }
+  int opened() const { return opened_; }      // a server's calls
+  int answered() const { return answered_; }  // a client's calls
+  int failed() const { return failed_; }
+  absl::Status last_down() const;
+  absl::Status last_failure() const;
+  uint32_t reserved();
+  // Of the messages that came to a server, in order.
+  std::vector<size_t> message_sizes() const;
+  MeddledDevice& device() { return *device_; }
+  Poller& poller() { return *poller_->poller; }
+
+ private:
+  class Sink;
+
+  void OnConnectionUp(Connection&) override { ++up_; }
+  void OnConnectionDown(Connection& connection, const absl::Status& why,
+                        bool was_up) override;
+  void OnGoAway(Connection&) override {}
+  void OnCallGone(Connection&) override {}
+  const void* OnMethod(std::string_view) override { return this; }
+  void OnCallDeadline(rdma::Call&) override {}
+  void OnCallRefused(rdma::Call&) override {}
+  void OnCmEvent(CmEvent& event) override;
+  rpc::CallSink* OnCall(const Call& call, rpc::IncomingFrame& frame) override;
+  void SendAnswer(rpc::CallHandle handle);
+
+  MeddledDevice* device_ = nullptr;  // the context's
+  rpc::TransportOptions options_;
+  std::unique_ptr<ClientPoller> poller_;
+  SocketAddress address_;
+  CmId* listener_ = nullptr;
+  std::atomic<bool> answer_at_once_{true};
+  std::atomic<int> up_{0};
+  std::atomic<int> down_{0};
+  std::atomic<int> opened_{0};
+  std::atomic<int> answered_{0};
+  std::atomic<int> failed_{0};
+  std::vector<Connection*> connections_;  // the driver's
+
+  mutable absl::Mutex mutex_;
+  absl::Status last_refusal_ ABSL_GUARDED_BY(mutex_);
+  absl::Status last_down_ ABSL_GUARDED_BY(mutex_);
+  absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
+  std::vector<rpc::CallHandle> unanswered_ ABSL_GUARDED_BY(mutex_);
+  std::vector<size_t> message_sizes_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Whether `condition` comes true within `timeout`. For what keepers do, and tell
+// nobody about.
+bool Eventually(const std::function<bool()>& condition,
+                absl::Duration timeout = absl::Seconds(20));
+
+}  // namespace rdma::testing
+
+#endif  // VERBENA_TESTS_TRANSPORT_CONNECTION_SIDE_H_

@@ -1,0 +1,130 @@
+// Goal: what a connection takes of its poller is bounded, so that others find
+// room, and what it does not need comes back.
+// Method: two sides over the software device, without rpc/, whose accounts the
+// test reads.
+#include "rdma_transport/connection.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/transport/connection_side.h"
+
+namespace rdma {
+namespace {
+
+using testing::Eventually;
+using testing::Side;
+using ::testing::HasSubstr;
+
+constexpr uint32_t kInitialWindow = 8;
+
+std::vector<Connection*> ConnectMany(Side& client, const Side& server,
+                                     int count) {
+  std::vector<Connection*> connections;
+  const int before = client.up();
+  for (int i = 0; i < count; ++i) {
+    const absl::StatusOr<Connection*> connection =
+        client.Connect(server.address());
+    EXPECT_TRUE(connection.ok()) << connection.status() << " of " << i;
+    if (connection.ok()) connections.push_back(*connection);
+  }
+  EXPECT_TRUE(Eventually([&] { return client.up() == before + count; }))
+      << client.up() - before << " of " << count << ", the server says "
+      << server.last_refusal() << ", the client " << client.last_down();
+  return connections;
+}
+
+TEST(ConnectionTest, BusyConnectionsLeaveRoomForNewOnes) {
+  constexpr int kBusy = 60;
+  constexpr int kCalls = 200;
+  constexpr int kMore = 100;
+  Side server;
+  Side client;
+  server.Listen();
+  server.AnswerAtOnce(false);
+  const std::vector<Connection*> busy = ConnectMany(client, server, kBusy);
+  for (int i = 0; i < kCalls; ++i) {
+    for (Connection* const connection : busy) client.Open(connection);
+  }
+  EXPECT_TRUE(Eventually([&] { return server.opened() == kBusy * kCalls; }));
+  EXPECT_GT(server.reserved(), kBusy * 2 * kInitialWindow) << "windows grew";
+
+  server.AnswerAtOnce(true);
+  for (Connection* const connection : ConnectMany(client, server, kMore)) {
+    client.Open(connection);
+  }
+  EXPECT_TRUE(Eventually([&] { return client.answered() == kMore; }))
+      << client.answered();
+
+  server.Answer();
+  const int all = kBusy * kCalls + kMore;
+  EXPECT_TRUE(Eventually([&] { return client.answered() == all; }));
+  // From now on each has a call now and then.
+  const auto window_of_each = [&] { return server.reserved() / (kBusy + kMore); };
+  EXPECT_TRUE(Eventually(
+      [&] {
+        for (Connection* const connection : busy) client.Open(connection);
+        return window_of_each() == kInitialWindow;
+      },
+      absl::Seconds(30)))
+      << window_of_each();
+  EXPECT_EQ(client.down(), 0);
+}
+
+// Small ones that overtake a large one could keep it from its memory for ever.
+TEST(ConnectionTest, AMessageThatWaitsForMemoryIsNotOvertaken) {
+  constexpr size_t kMiB = 1 << 20;
+  Side server({}, nullptr, 64 * kMiB);
+  Side client;
+  server.Listen();
+  Connection* const connection = ConnectMany(client, server, 1).front();
+  // All but too little for the large one.
+  RegisteredMemory& memory = server.poller().context().memory();
+  std::vector<rpc::Buffer> used;
+  for (;;) {
+    absl::StatusOr<rpc::Buffer> buffer = memory.Allocate(4 * kMiB);
+    if (!buffer.ok()) break;
+    used.push_back(*std::move(buffer));
+  }
+  used.pop_back();
+  client.Open(connection, 16 * kMiB);
+  client.Open(connection, kMiB / 2);
+  client.Open(connection, 1);
+  EXPECT_TRUE(Eventually([&] { return server.opened() == 1; }));
+  used.clear();
+  EXPECT_TRUE(Eventually([&] { return client.answered() == 3; }))
+      << client.last_failure();
+  EXPECT_THAT(server.message_sizes(),
+              ::testing::ElementsAre(1, 16 * kMiB, kMiB / 2));
+}
+
+TEST(ConnectionTest, ADeviceWithShortSendQueuesIsRefused) {
+  Side server;
+  server.Listen();
+  Side narrow({}, [](testing::MeddledDevice& device) {
+    device.limits().max_qp_wr = 95;
+  });
+  const absl::Status refused = narrow.Connect(server.address()).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("95"));
+
+  // One that just does sends what takes the most room.
+  Side enough({}, [](testing::MeddledDevice& device) {
+    device.limits().max_qp_wr = 96;
+  });
+  Connection* const connection = ConnectMany(enough, server, 1).front();
+  for (int i = 0; i < 200; ++i) {
+    enough.Open(connection, i % 2 == 0 ? 1 : 100'000);
+  }
+  EXPECT_TRUE(Eventually([&] { return enough.answered() == 200; }))
+      << enough.answered();
+}
+
+}  // namespace
+}  // namespace rdma
