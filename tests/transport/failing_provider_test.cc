@@ -31,20 +31,22 @@ TEST(FailingProviderTest, WhicheverCallFailsNothingLeaks) {
     const absl::Status status = RunDeviceProgram(
         MakeFailingProvider(MakeSoftwareProvider(), &plan).get(), Here());
     EXPECT_EQ(plan.Leaks(), "") << "call " << n << ", " << plan.failed_call();
+    failed_calls.insert(plan.failed_call());
+    // MoveToError asks for the state only to save itself a move.
+    if (plan.failed_call() == "QueryQp") continue;
     EXPECT_EQ(status.ok(), !plan.failed()) << status;
     if (!plan.failed()) {
       EXPECT_EQ(plan.calls(), n);
       break;
     }
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
-    failed_calls.insert(plan.failed_call());
   }
   EXPECT_THAT(failed_calls,
               testing::ElementsAre(
-                  "Accept", "AllocPd", "AllocateMemory", "Connect",
+                  "", "Accept", "AllocPd", "AllocateMemory", "Connect",
                   "CreateCompChannel", "CreateConnectionManager", "CreateCq",
                   "CreateQp", "CreateSrq", "DeviceFor", "Listen", "ModifyQp",
-                  "ModifySrq", "Open", "RegMr", "Reject"));
+                  "ModifySrq", "Open", "QueryQp", "RegMr", "Reject"));
 }
 
 TEST(FailingProviderTest, FailsOnceAndWithThatErrno) {
