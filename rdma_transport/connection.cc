@@ -51,6 +51,7 @@ Connection::Connection(Poller* poller, CallDelivery* delivery,
 absl::Status Connection::Init() {
   DeviceContext& context = poller_->context();
   use_windows_ = context.has_memory_windows();
+  invalidation_flags_ = context.device()->invalidation_flags();
   QueuePair::Depths depths;
   const ibv_device_attr& limits = context.device()->attributes();
   depths.max_send_wr = std::min<uint32_t>(
@@ -174,8 +175,10 @@ absl::StatusOr<Connection*> Connection::Accept(
 Connection::~Connection() {
   if (qp_ != nullptr) poller_->RemoveConnection(qp_->number());
   poller_->receive_pool().Unreserve(reserved_receives_);
+  // The windows before the QP that they are bound to: rxe waits 50 s for them.
   // The QP before its id (ConnectionManager::Destroy), and before what could be
   // read through it.
+  offers_.ReleaseWindows();
   qp_.reset();
   if (id_ != nullptr) poller_->connection_manager().Destroy(id_);
   offers_.Clear();

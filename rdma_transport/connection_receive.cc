@@ -74,7 +74,7 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
     if (payload.size() < kTagBytes) return ProtocolError("a frame cut short");
     std::memcpy(&tag, payload.data(), sizeof(tag));
     payload.remove_prefix(kTagBytes);
-    if ((wc.wc_flags & IBV_WC_WITH_INV) != 0) {
+    if ((wc.wc_flags & invalidation_flags_) != 0) {
       invalidated_rkey = wc.invalidated_rkey;
     }
   }

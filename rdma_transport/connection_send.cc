@@ -296,7 +296,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
     wr.opcode = IBV_WR_BIND_MW;
     wr.send_flags = signaled ? IBV_SEND_SIGNALED : 0;
     wr.bind_mw.mw = offer.windows[i]->get();
-    wr.bind_mw.rkey = offer.windows[i]->NextRkey();
+    wr.bind_mw.rkey = offer.windows[i]->next_rkey();
     wr.bind_mw.bind_info.mr =
         RegisteredMemory::MrOf(offer.buffers[offer.segment_buffers[i]]);
     wr.bind_mw.bind_info.addr = segment.address;
@@ -367,7 +367,9 @@ void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
     wr.imm_data = htonl(EncodeTag(out.fields));
   }
   if (!first.empty()) first.back().next = &wr;
-  PostWorkRequests(first.empty() ? &wr : first.data());
+  if (!PostWorkRequests(first.empty() ? &wr : first.data())) return;
+  // Until here the device finds the windows by the keys that they had.
+  for (ibv_send_wr& bind : first) bind.bind_mw.mw->rkey = bind.bind_mw.rkey;
 }
 
 bool Connection::PostWorkRequests(ibv_send_wr* first) {

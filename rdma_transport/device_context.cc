@@ -8,6 +8,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "rdma_transport/hardware/hardware_provider.h"
 #include "rdma_transport/software/software_provider.h"
 #include "rpc/logging.h"
 
@@ -21,18 +22,22 @@ uint64_t HalfOfMachineMemory() {
   return static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) / 2;
 }
 
-// "auto" means the software device until there is a provider for hardware.
+// "soft" is the software device, and so is "auto" for now: it is not known here
+// which address the device is to reach (Provider::DeviceFor). Any other name is
+// a verbs device's.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const DeviceContext::Options& options) {
   DeviceOptions device_options;
   device_options.single_threaded_queues = true;
   device_options.allow_other_users = options.allow_other_users;
-  const std::unique_ptr<Provider> provider = MakeSoftwareProvider();
-  const bool any = options.device == "auto" || options.device == "soft";
-  const std::string name =
-      any ? provider->ListDevices().front() : options.device;
+  const std::unique_ptr<Provider> software = MakeSoftwareProvider();
+  std::string name = software->ListDevices().front();
+  const bool soft = options.device == "auto" || options.device == "soft" ||
+                    options.device == name;
+  if (!soft) name = options.device;
   absl::StatusOr<std::unique_ptr<Device>> device =
-      provider->Open(name, device_options);
+      soft ? software->Open(name, device_options)
+           : MakeHardwareProvider()->Open(name, device_options);
   // An option with a wrong value. NOT_FOUND is for what a method looked for.
   if (absl::IsNotFound(device.status())) {
     return absl::InvalidArgumentError(device.status().message());

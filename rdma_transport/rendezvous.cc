@@ -46,6 +46,10 @@ void OfferTable::Remove(uint64_t id) {
   offers_.erase(found);
 }
 
+void OfferTable::ReleaseWindows() {
+  for (auto& [id, offer] : offers_) offer->windows.clear();
+}
+
 int64_t OfferTable::EarliestExpiryNs() const {
   int64_t earliest_ns = INT64_MAX;
   for (const auto& [id, offer] : offers_) {

@@ -74,6 +74,9 @@ class OfferTable {
   // What all of them hold.
   uint64_t bytes() const { return bytes_; }
   int64_t EarliestExpiryNs() const;
+  // Frees the windows of all offers, so that nobody reads through them any more.
+  // REQUIRES: the offers are only to be cleared after that.
+  void ReleaseWindows();
   void Clear();
 
  private:

@@ -69,7 +69,12 @@ struct SocketAddress {
 };
 
 // What each side says when it connects or accepts; rdma_conn_param of
-// rdma_connect(3) and rdma_accept(3).
+// rdma_connect(3) and rdma_accept(3), and what ibv_modify_qp(3) takes besides.
+// What a device cannot do is clamped to what it can.
+//
+// With the defaults a lost packet stalls its connection for 67 ms, and requests
+// to a peer that is gone fail after (retry_count + 1) timeouts: 0.5 s. Devices
+// may take up to four times as long (IBTA vol. 1, 9.7.6.1.3): 0.3 s and 2 s.
 struct ConnectionParameters {
   // At most kMaxConnectPrivateData / kMaxAcceptPrivateData bytes. The peer sees
   // it zero-padded to some length on some devices: carry your own length.
@@ -77,8 +82,25 @@ struct ConnectionParameters {
   uint8_t responder_resources = 16;  // READs this side serves at once
   uint8_t initiator_depth = 16;      // READs this side issues at once
   uint8_t rnr_retry_count = 6;       // of the peer's sends; 7 is for ever
+  // Of this side's requests; the smaller of both sides' holds. At most 6 is
+  // used on hardware: some devices take 7 as for ever.
   uint8_t retry_count = 6;
   uint8_t min_rnr_timer = 12;  // IBTA encoding; 12 is 0.64 ms; never 0
+
+  // The rest has no meaning where there is no wire; the software device ignores
+  // it.
+
+  // How long this side waits for an acknowledgement before it sends again:
+  // 4.096 us * 2^timeout, 1 to 31. 14 is 67 ms. 0, which is for ever in verbs,
+  // takes the default.
+  uint8_t timeout = 14;
+  // Of the IP packets of RoCE v2 (the DSCP is its upper six bits), or of the
+  // GRH on InfiniBand. 0 leaves it to the connecting side, the route and the
+  // system's configuration.
+  uint8_t traffic_class = 0;
+  // The longest packet, if the path's is not to be used; never more than that.
+  // Both sides are to be given the same: rdma_cm does not tell the peer.
+  std::optional<ibv_mtu> mtu;
 };
 inline constexpr size_t kMaxConnectPrivateData = 56;
 inline constexpr size_t kMaxAcceptPrivateData = 196;
@@ -165,7 +187,8 @@ class ConnectionManager {
   virtual absl::Status Reject(CmId* id, std::string_view reason) = 0;
 
   // Ends a connection: the QP goes to ERR and flushes; the peer sees
-  // kDisconnected. rdma_disconnect(3).
+  // kDisconnected, this side no further event of `id`. Once more does nothing.
+  // rdma_disconnect(3). REQUIRES: the first time, the QP still exists.
   virtual void Disconnect(CmId* id) = 0;
   // Frees the id; no event names it any more. A QP that it connected must be
   // destroyed before.
@@ -188,6 +211,9 @@ class Device {
   virtual std::string_view name() const = 0;
   virtual const ibv_device_attr& attributes() const = 0;
   virtual uint32_t max_inline_data() const = 0;
+  // The bits of ibv_wc.wc_flags of which one marks a receive that invalidated a
+  // key. IBV_WC_WITH_INV; a device with another habit says which.
+  virtual unsigned int invalidation_flags() const { return IBV_WC_WITH_INV; }
 
   // Memory fit for RegMr on this device: page-aligned, zeroed, its pages
   // present. Null and errno (ENOMEM) where there is none. Memory from elsewhere
@@ -240,7 +266,10 @@ struct DeviceOptions {
   bool allow_other_users = false;
 };
 
-// A kind of device: hardware, software, simulated.
+// What an address is to be used for.
+enum class AddressUse { kConnect, kListen };
+
+// A kind of device: hardware, software, simulated. Thread-safe.
 class Provider {
  public:
   virtual ~Provider() = default;
@@ -250,6 +279,16 @@ class Provider {
   // NOT_FOUND where there is no such device, and names those there are.
   virtual absl::StatusOr<std::unique_ptr<Device>> Open(
       std::string_view device_name, const DeviceOptions& options) = 0;
+
+  // The name of the device that reaches `address`, or that answers for it where
+  // it is to be listened on (0.0.0.0 and [::] included). May block, for as long
+  // as `timeout`, while the system looks for the way to a remote address; who
+  // is there is not asked.
+  //   NOT_FOUND: no device does, and why, and what to do about it.
+  //   UNAVAILABLE, DEADLINE_EXCEEDED: the way could not be found out.
+  virtual absl::StatusOr<std::string> DeviceFor(const SocketAddress& address,
+                                                AddressUse use,
+                                                absl::Duration timeout) = 0;
 };
 
 }  // namespace rdma

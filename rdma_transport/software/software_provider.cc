@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rdma_transport/provider/local_address.h"
 #include "rdma_transport/software/clock.h"
 #include "rdma_transport/software/engine/device.h"
 #include "rdma_transport/software/shm/mapping_cache.h"
@@ -54,6 +55,20 @@ class SoftwareProvider final : public Provider {
                                  RandomSeed(), std::make_unique<ShmFabric>());
     if (!device.ok()) return device.status();
     return std::unique_ptr<Device>(*std::move(device));
+  }
+
+  absl::StatusOr<std::string> DeviceFor(const SocketAddress& address,
+                                        AddressUse use,
+                                        absl::Duration) override {
+    if (IsLocalAddress(address)) return std::string(kDeviceName);
+    const char* const remedy =
+        use == AddressUse::kListen
+            ? "listen on one of its addresses, or on 0.0.0.0 or [::]"
+            : "a remote one needs an RDMA device that reaches it on both hosts";
+    return absl::NotFoundError(
+        absl::StrCat(address.ToString(), " is no address of this host, and ",
+                     std::string(kDeviceName),
+                     " connects processes of one host only: ", remedy));
   }
 };
 

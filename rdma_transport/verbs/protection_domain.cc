@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> MemoryRegion::Create(
   if (mr == nullptr) {
     const int error = errno;
     device->FreeMemory(memory, bytes);
-    return VerbsError("ibv_reg_mr", error, absl::StrCat(bytes, " bytes"));
+    return RegistrationError(error, bytes);
   }
   return absl::WrapUnique(
       new MemoryRegion(device, mr, static_cast<std::byte*>(memory), bytes));

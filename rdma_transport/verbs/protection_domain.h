@@ -83,8 +83,10 @@ class MemoryWindow {
   ibv_mw* get() const { return mw_; }
   // The key of the current binding.
   uint32_t rkey() const { return mw_->rkey; }
-  // Steps to a fresh key, to be used by the next IBV_WR_BIND_MW.
-  uint32_t NextRkey() { return mw_->rkey = ibv_inc_rkey(mw_->rkey); }
+  // A fresh key for the next IBV_WR_BIND_MW. The post itself still needs the
+  // current one, by which the device finds the window: SetRkey is for after it.
+  uint32_t next_rkey() const { return ibv_inc_rkey(mw_->rkey); }
+  void SetRkey(uint32_t rkey) { mw_->rkey = rkey; }
 
  private:
   explicit MemoryWindow(ibv_mw* mw) : mw_(mw) {}

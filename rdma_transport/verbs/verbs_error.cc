@@ -1,5 +1,7 @@
 #include "rdma_transport/verbs/verbs_error.h"
 
+#include <sys/resource.h>
+
 #include <cerrno>
 #include <cstring>
 #include <string>
@@ -39,6 +41,14 @@ constexpr ErrnoRow kErrnoTable[] = {
     {EIO, absl::StatusCode::kUnavailable, "the device is gone"},
 };
 
+// As ulimit -l has it, which counts in KiB; empty where there is no limit.
+std::string MemlockLimit() {
+  rlimit limit;
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return "unknown";
+  if (limit.rlim_cur == RLIM_INFINITY) return "";
+  return absl::StrCat(limit.rlim_cur / 1024, " KiB");
+}
+
 }  // namespace
 
 absl::Status VerbsError(std::string_view call, int error,
@@ -56,6 +66,26 @@ absl::Status VerbsError(std::string_view call, int error,
   if (!what.empty()) absl::StrAppend(&text, ", ", std::string(what));
   if (*remedy != '\0') absl::StrAppend(&text, ": ", remedy);
   return absl::Status(code, text);
+}
+
+absl::Status RegistrationError(int error, uint64_t bytes) {
+  const std::string what = absl::StrCat(bytes, " bytes");
+  if (error != ENOMEM && error != EAGAIN && error != EPERM) {
+    return VerbsError("ibv_reg_mr", error, what);
+  }
+  const std::string limit = MemlockLimit();
+  if (limit.empty()) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "ibv_reg_mr: ", strerror(error), ", ", what,
+        ": the system or the device has no room for it, and RLIMIT_MEMLOCK is "
+        "unlimited: lower the memory budget"));
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "ibv_reg_mr: ", strerror(error), ", ", what,
+      ": registered memory is pinned, and this process may pin ", limit,
+      " in all: raise it with `ulimit -l unlimited` (LimitMEMLOCK=infinity in "
+      "systemd, memlock in /etc/security/limits.conf), or lower the memory "
+      "budget"));
 }
 
 void LogIfFailed(std::string_view call, int error) {

@@ -2,6 +2,7 @@
 #ifndef VERBENA_RDMA_TRANSPORT_VERBS_VERBS_ERROR_H_
 #define VERBENA_RDMA_TRANSPORT_VERBS_VERBS_ERROR_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -15,6 +16,11 @@ namespace rdma {
 // UNAVAILABLE (the device went away), else INTERNAL.
 absl::Status VerbsError(std::string_view call, int error,
                         std::string_view what = {});
+
+// The same of ibv_reg_mr for `bytes`. Pinned memory is limited: ENOMEM, EAGAIN
+// and EPERM, which devices give for it, are RESOURCE_EXHAUSTED and say what the
+// limit is and how to raise it, unless there is none.
+absl::Status RegistrationError(int error, uint64_t bytes);
 
 // For the verbs that destroy: they fail only where the order of destruction is
 // wrong or the device is broken, and all that is left to do is to say so.

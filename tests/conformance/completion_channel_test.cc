@@ -93,7 +93,7 @@ TEST_P(CompletionChannelTest, ArmingReportsNoCompletionOfBefore) {
   ASSERT_EQ(0, PostReceive(server_qp_, {.wr_id = 5}));
   MoveToError(server().device(), server_qp_);
   // A device may flush in its own time.
-  pump().TurnFor(pump().silence());
+  pump().TurnFor(4 * pump().silence());
   Arm(server().recv_cq());
   ExpectNoEvent(server());
   EXPECT_THAT(PollOne(server().recv_cq()), Flushed(5));

@@ -9,6 +9,10 @@ makes a test for each file of the suite, named BEHAVIOUR_NAME ("send_software"),
 and a test_suite NAME of them all. `provider` is a library that defines
 rdma::conformance::TheProviderUnderTest(); a provider that needs set-up outside of
 this process says so with `tags`.
+
+    conformance_binary(name = "rxe_suite", provider = ":rxe_provider_under_test")
+
+makes one test NAME of all files, to be carried to a machine that has the device.
 """
 
 # File stem -> bazel's test size. One process a file, so that a crash costs one.
@@ -76,4 +80,17 @@ def conformance_suite(name, provider, tags = []):
     native.test_suite(
         name = name,
         tests = [":" + behaviour + "_" + name for behaviour in _BEHAVIOURS],
+    )
+
+def conformance_binary(name, provider, tags = [], **kwargs):
+    """All tests of `provider` in one program; see above."""
+    native.cc_test(
+        name = name,
+        linkstatic = True,
+        tags = tags,
+        deps = [":" + behaviour + "_test" for behaviour in _BEHAVIOURS] + [
+            provider,
+            "@com_google_googletest//:gtest_main",
+        ],
+        **kwargs
     )

@@ -15,12 +15,12 @@
 #include <string_view>
 
 #include "rdma_transport/provider/provider.h"
+#include "rdma_transport/provider/unique_fd.h"
 #include "rdma_transport/software/engine/device_segment.h"
 #include "rdma_transport/software/engine/memfd.h"
 #include "rdma_transport/software/shm/control_socket.h"
 #include "rdma_transport/software/shm/handshake.h"
 #include "rdma_transport/software/shm/link_segment.h"
-#include "rdma_transport/software/unique_fd.h"
 
 namespace rdma::soft {
 

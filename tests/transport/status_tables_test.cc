@@ -2,12 +2,15 @@
 // whose code says what to do next and whose text a user can act on.
 // Method: the tables row by row, and all values that there are.
 #include <infiniband/verbs.h>
+#include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <string>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/verbs/verbs_error.h"
@@ -100,6 +103,27 @@ TEST(VerbsErrorTest, EveryErrnoIsAnErrorThatNamesCallAndCause) {
                 AllOf(HasSubstr("ibv_create_qp: "), HasSubstr(strerror(error)),
                       HasSubstr("depth 256")));
   }
+}
+
+// Under a limit on locked memory, every errno that may mean it names the limit
+// and the remedy; without one, the remedy is another.
+TEST(VerbsErrorTest, RegistrationNamesTheLimitOnLockedMemory) {
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_MEMLOCK, &before), 0);
+  rlimit limited = before;
+  limited.rlim_cur = std::min<rlim_t>(before.rlim_max, 64 * 1024);
+  ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &limited), 0);
+  const std::string kib = absl::StrCat(limited.rlim_cur / 1024, " KiB");
+  for (const int error : {ENOMEM, EAGAIN, EPERM}) {
+    const absl::Status status = RegistrationError(error, 1 << 20);
+    EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
+    EXPECT_THAT(TextOf(status),
+                AllOf(HasSubstr("ibv_reg_mr: "), HasSubstr("1048576 bytes"),
+                      HasSubstr(kib), HasSubstr("ulimit -l unlimited")));
+  }
+  EXPECT_EQ(RegistrationError(EINVAL, 1).code(),
+            absl::StatusCode::kInvalidArgument);
+  ASSERT_EQ(setrlimit(RLIMIT_MEMLOCK, &before), 0);
 }
 
 TEST(VerbsErrorTest, ReadsAsOneSentence) {

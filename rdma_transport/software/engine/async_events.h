@@ -17,7 +17,7 @@
 #include <unordered_map>
 
 #include "absl/status/statusor.h"
-#include "rdma_transport/software/unique_fd.h"
+#include "rdma_transport/provider/unique_fd.h"
 
 namespace rdma::soft {
 

@@ -17,9 +17,9 @@
 #include <memory>
 #include <vector>
 
+#include "rdma_transport/provider/unique_fd.h"
 #include "rdma_transport/software/clock.h"
 #include "rdma_transport/software/engine/poll_target.h"
-#include "rdma_transport/software/unique_fd.h"
 
 namespace rdma::soft {
 

@@ -23,7 +23,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "rdma_transport/software/unique_fd.h"
+#include "rdma_transport/provider/unique_fd.h"
 
 namespace rdma::soft {
 

@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <initializer_list>
 
-#include "rdma_transport/software/unique_fd.h"
+#include "rdma_transport/provider/unique_fd.h"
 
 namespace rdma::soft {
 

@@ -21,7 +21,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "rdma_transport/provider/provider.h"
-#include "rdma_transport/software/unique_fd.h"
+#include "rdma_transport/provider/unique_fd.h"
 
 namespace rdma::soft {
 

@@ -13,10 +13,10 @@
 
 #include "absl/status/status.h"
 #include "rdma_transport/provider/provider.h"
+#include "rdma_transport/provider/unique_fd.h"
 #include "rdma_transport/software/shm/handshake.h"
 #include "rdma_transport/software/shm/shm_connection_manager.h"
 #include "rdma_transport/software/shm/shm_link.h"
-#include "rdma_transport/software/unique_fd.h"
 
 namespace rdma::soft {
 

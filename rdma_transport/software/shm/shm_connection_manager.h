@@ -27,12 +27,12 @@
 
 #include "absl/status/statusor.h"
 #include "rdma_transport/provider/provider.h"
+#include "rdma_transport/provider/unique_fd.h"
 #include "rdma_transport/software/engine/device.h"
 #include "rdma_transport/software/log.h"
 #include "rdma_transport/software/shm/handshake.h"
 #include "rdma_transport/software/shm/mapping_cache.h"
 #include "rdma_transport/software/shm/shm_link.h"
-#include "rdma_transport/software/unique_fd.h"
 
 namespace rdma::soft {
 

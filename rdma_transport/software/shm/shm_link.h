@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "rdma_transport/provider/unique_fd.h"
 #include "rdma_transport/software/engine/arena.h"
 #include "rdma_transport/software/engine/device_segment.h"
 #include "rdma_transport/software/engine/link.h"
@@ -28,7 +29,6 @@
 #include "rdma_transport/software/shm/link_messages.h"
 #include "rdma_transport/software/shm/link_segment.h"
 #include "rdma_transport/software/shm/mapping_cache.h"
-#include "rdma_transport/software/unique_fd.h"
 
 namespace rdma::soft {
 

@@ -2,14 +2,14 @@
 //
 //   UniqueFd fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 //   if (!fd) return ErrnoStatus("eventfd");
-#ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_UNIQUE_FD_H_
-#define VERBENA_RDMA_TRANSPORT_SOFTWARE_UNIQUE_FD_H_
+#ifndef VERBENA_RDMA_TRANSPORT_PROVIDER_UNIQUE_FD_H_
+#define VERBENA_RDMA_TRANSPORT_PROVIDER_UNIQUE_FD_H_
 
 #include <unistd.h>
 
 #include <utility>
 
-namespace rdma::soft {
+namespace rdma {
 
 class UniqueFd {
  public:
@@ -34,6 +34,6 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace rdma::soft
+}  // namespace rdma
 
-#endif  // VERBENA_RDMA_TRANSPORT_SOFTWARE_UNIQUE_FD_H_
+#endif  // VERBENA_RDMA_TRANSPORT_PROVIDER_UNIQUE_FD_H_

@@ -1,0 +1,109 @@
+// The suite on a real RDMA device, or soft-RoCE, of this host:
+//
+//   VERBENA_TEST_DEVICE      its name ("mlx5_0", "rxe0"); the first one if
+//   unset VERBENA_TEST_ADDRESS     an IPv4 address of its network interface,
+//   which is
+//                            required (loopback has none)
+//   VERBENA_TEST_ADDRESS_V6  an IPv6 address, if there is one to test with
+//
+// Compiled once for each way of setting connections up; see BUILD.bazel.
+#include <infiniband/verbs.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "rdma_transport/hardware/hardware_provider.h"
+#include "tests/conformance/provider_under_test.h"
+
+namespace rdma::conformance {
+namespace {
+
+constexpr ConnectionSetup kSetup =
+    ConnectionSetup::VERBENA_TEST_CONNECTION_SETUP;
+
+// Linux's soft-RoCE; drivers/infiniband/sw/rxe/rxe_param.h.
+constexpr uint32_t kRxeVendorId = 0xffffff;
+
+std::string Environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+bool IsRxe(Provider& provider, const std::string& name) {
+  const absl::StatusOr<std::unique_ptr<Device>> device =
+      provider.Open(name, {});
+  if (!device.ok()) {
+    std::fprintf(stderr, "VERBENA_TEST_DEVICE: %s\n",
+                 device.status().ToString().c_str());
+    std::exit(EXIT_FAILURE);
+  }
+  return (*device)->attributes().vendor_id == kRxeVendorId;
+}
+
+// Where Linux 6.1's rxe departs from the specification, and what its speed
+// under emulation allows. Each was seen with two independent programs.
+void DescribeRxe(ProviderUnderTest* rxe) {
+  rxe->silence = absl::Milliseconds(100);
+  rxe->largest_message_bytes = size_t{4} << 20;
+  rxe->many_connections = 50;
+  rxe->many_rounds = 300;
+  Deviations& deviations = rxe->deviations;
+  // Errors by another status.
+  deviations.wrong_source_lkey = IBV_WC_LOC_QP_OP_ERR;
+  deviations.receive_not_writable = IBV_WC_LOC_QP_OP_ERR;
+  deviations.local_invalidate_wrong_key = IBV_WC_LOC_QP_OP_ERR;
+  deviations.receive_too_small_responder = IBV_WC_LOC_QP_OP_ERR;
+  deviations.receive_too_small_requester = IBV_WC_REM_OP_ERR;
+  // Not checked.
+  deviations.enforces_window_bounds = false;
+  deviations.checks_window_key_index = false;
+  deviations.checks_window_domain = false;
+  deviations.checks_message_length = false;
+  deviations.send_queue_fills = false;
+  deviations.exact_queue_depths = false;
+  // Not reported.
+  deviations.flags_invalidation = false;
+  deviations.flushes_receives_posted_in_error = false;
+  deviations.solicited_wakes_on_error = false;
+  deviations.reports_last_wqe = false;
+  // A dying QP waits for its windows, 50 s.
+  deviations.destroys_qps_with_windows = false;
+  // One QP at a time.
+  deviations.interleaves_connections = false;
+}
+
+ProviderUnderTest Describe() {
+  ProviderUnderTest hardware;
+  hardware.name = kSetup == ConnectionSetup::kTcp ? "hardware by tcp"
+                                                  : "hardware by rdma_cm";
+  hardware.make = [] {
+    return MakeHardwareProvider({.connection_setup = kSetup});
+  };
+  hardware.server_address = Environment("VERBENA_TEST_ADDRESS");
+  hardware.server_address_v6 = Environment("VERBENA_TEST_ADDRESS_V6");
+  if (hardware.server_address.empty()) {
+    std::fprintf(stderr,
+                 "set VERBENA_TEST_ADDRESS to an address of the RDMA device's "
+                 "network interface\n");
+    std::exit(EXIT_FAILURE);
+  }
+  const std::unique_ptr<Provider> provider = hardware.make();
+  std::string name = Environment("VERBENA_TEST_DEVICE");
+  if (name.empty() && !provider->ListDevices().empty()) {
+    name = provider->ListDevices().front();
+  }
+  hardware.client_device = hardware.server_device = name;
+  if (IsRxe(*provider, name)) DescribeRxe(&hardware);
+  return hardware;
+}
+
+}  // namespace
+
+const ProviderUnderTest& TheProviderUnderTest() {
+  static const auto* provider = new ProviderUnderTest(Describe());
+  return *provider;
+}
+
+}  // namespace rdma::conformance
