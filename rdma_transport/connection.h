@@ -282,10 +282,10 @@ class Connection final : public PolledConnection, public CmEventHandler {
   uint32_t frame_limit_ = 0;  // largest frame the peer takes
   uint32_t eager_limit_ = 0;  // largest frame to send without an offer
   uint32_t inline_limit_ = 0;
-  uint32_t max_reads_ = 1;     // READs outstanding at once
-  bool use_windows_ = false;   // grant by windows
+  uint32_t max_reads_ = 1;               // READs outstanding at once
+  bool use_windows_ = false;             // grant by windows
   unsigned int invalidation_flags_ = 0;  // Device::invalidation_flags
-  bool peer_windows_ = false;  // the peer does
+  bool peer_windows_ = false;            // the peer does
   uint32_t peer_max_calls_ = 0;
   uint64_t peer_max_message_bytes_ = 0;
   uint64_t peer_max_attachment_bytes_ = 0;

@@ -74,8 +74,8 @@ class OfferTable {
   // What all of them hold.
   uint64_t bytes() const { return bytes_; }
   int64_t EarliestExpiryNs() const;
-  // Frees the windows of all offers, so that nobody reads through them any more.
-  // REQUIRES: the offers are only to be cleared after that.
+  // Frees the windows of all offers, so that nobody reads through them any
+  // more. REQUIRES: the offers are only to be cleared after that.
   void ReleaseWindows();
   void Clear();
 

@@ -62,8 +62,8 @@ struct Deviations {
   // What posting more inline data than the QP takes returns.
   int inline_too_long_errno = EINVAL;
 
-  // Whether a QP to which a window is bound can be destroyed; rxe waits 50 s for
-  // the window and then gives up.
+  // Whether a QP to which a window is bound can be destroyed; rxe waits 50 s
+  // for the window and then gives up.
   bool destroys_qps_with_windows = true;
 
   // Whether accesses through a window are held to the window's bounds and not

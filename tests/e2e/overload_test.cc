@@ -99,7 +99,10 @@ TEST(OverloadTest, CallbacksThatTryAgainAtOnceDoNotKeepTheChannelDown) {
   std::function<void(const rpc::Status&)> again =
       [&](const rpc::Status& status) {
         if (status.ok()) ++served;
-        if (status.ok() || stop) return left.DecrementCount();
+        if (status.ok() || stop) {
+          left.DecrementCount();
+          return;
+        }
         ++failures;
         StartConsume(client, std::make_unique<AsyncCall>(), again);
       };
