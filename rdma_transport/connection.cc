@@ -60,10 +60,11 @@ absl::Status Connection::Init() {
   qp_ = *std::move(qp);
   send_queue_ = SendQueue(std::min(kSendQueueDepth, qp_->depths().max_send_wr));
   if (qp_->depths().max_send_wr < kMinSendQueueDepth) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the device ", std::string(context.device()->name()),
-        " has send queues of ", qp_->depths().max_send_wr, " entries, less than ",
-        kMinSendQueueDepth, ": large messages would never be sent"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("the device ", std::string(context.device()->name()),
+                     " has send queues of ", qp_->depths().max_send_wr,
+                     " entries, less than ", kMinSendQueueDepth,
+                     ": large messages would never be sent"));
   }
   inline_limit_ =
       std::min<uint32_t>(qp_->depths().max_inline_data, kMaxInlineBytes);

@@ -204,7 +204,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   // Sending (connection_send.cc).
   void SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
   void Submit(Outgoing& out);
-  void PrepareOpen(Outgoing& out);
+  absl::Status PrepareOpen(Outgoing& out);
   void Queue(Outgoing& out);
   void FlushQueue();
   // kBlocked leaves `out` as it was; an error is the call's.
@@ -324,6 +324,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   std::vector<uint32_t> method_numbers_;
   uint32_t next_method_number_ = 0;
   std::deque<Method> methods_;
+  MethodLimit method_limit_;
 
   struct WaitingRead {
     std::unique_ptr<IncomingRead> read;

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/software/software_provider.h"
@@ -132,8 +131,8 @@ void Side::Listen() {
 
 void Side::OnCmEvent(CmEvent& event) {
   if (event.type != CmEvent::Type::kConnectRequest) return;
-  const absl::StatusOr<Connection*> connection = Connection::Accept(
-      &poller(), &poller_->delivery, this, event, options_);
+  const absl::StatusOr<Connection*> connection =
+      Connection::Accept(&poller(), &poller_->delivery, this, event, options_);
   if (connection.ok()) {
     connections_.push_back(*connection);
     return;
@@ -163,7 +162,7 @@ absl::StatusOr<Connection*> Side::Connect(const SocketAddress& address) {
 }
 
 rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
-                           std::string_view path, uint32_t method) {
+                           std::string_view path, uint32_t method, bool end) {
   rpc::CallHandle handle;
   Do([&] {
     if (std::find(connections_.begin(), connections_.end(), connection) ==
@@ -181,7 +180,7 @@ rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
     rpc::OutgoingFrame frame;
     frame.has_message = true;
     frame.small_message = message;
-    frame.end = true;
+    frame.end = end;
     connection->OpenCall(*call, path, frame);
   });
   return handle;
@@ -192,12 +191,27 @@ std::vector<size_t> Side::message_sizes() const {
   return message_sizes_;
 }
 
+void Side::SendMore(rpc::CallHandle handle, size_t bytes) {
+  Do([&] {
+    rdma::Call* const call = poller().calls().Find(handle);
+    if (call == nullptr || call->connection == nullptr) return;
+    const std::vector<std::byte> message(bytes);
+    rpc::OutgoingFrame frame;
+    frame.has_message = true;
+    frame.small_message = message;
+    call->connection->SendData(*call, frame);
+  });
+}
+
 rpc::CallSink* Side::OnCall(const Call& call, rpc::IncomingFrame& frame) {
   {
     absl::MutexLock lock(&mutex_);
     message_sizes_.push_back(frame.message.size());
   }
   ++opened_;
+  if (absl::Notification* const until = blocked_until_) {
+    until->WaitForNotification();
+  }
   if (answer_at_once_) {
     SendAnswer(call.handle);
   } else {

@@ -30,6 +30,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "rdma_transport/client_poller.h"
 #include "rdma_transport/connection.h"
@@ -59,9 +60,7 @@ class MeddledDevice final : public Device {
   ibv_context* context() override { return real_->context(); }
   std::string_view name() const override { return real_->name(); }
   const ibv_device_attr& attributes() const override { return attributes_; }
-  uint32_t max_inline_data() const override {
-    return real_->max_inline_data();
-  }
+  uint32_t max_inline_data() const override { return real_->max_inline_data(); }
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return real_->AllocateMemory(bytes, use);
   }
@@ -150,6 +149,8 @@ class Side final : public ConnectionOwner,
   const SocketAddress& address() const { return address_; }
   void AnswerAtOnce(bool at_once) { answer_at_once_ = at_once; }
   void Answer();
+  // Handlers block until it is notified; null: they do not.
+  void BlockHandlers(absl::Notification* until) { blocked_until_ = until; }
   // Why the last connection was not accepted.
   absl::Status last_refusal() const;
 
@@ -157,7 +158,9 @@ class Side final : public ConnectionOwner,
   // Starts a call with a message of so many bytes.
   rpc::CallHandle Open(Connection* connection, size_t bytes = 1,
                        std::string_view path = "/test.Test/Method",
-                       uint32_t method = 0);
+                       uint32_t method = 0, bool end = true);
+  // Sends a further frame that does not end the call either.
+  void SendMore(rpc::CallHandle call, size_t bytes);
   void CloseAll(const absl::Status& why);
 
   int up() const { return up_; }
@@ -194,6 +197,7 @@ class Side final : public ConnectionOwner,
   SocketAddress address_;
   CmId* listener_ = nullptr;
   std::atomic<bool> answer_at_once_{true};
+  std::atomic<absl::Notification*> blocked_until_{nullptr};
   std::atomic<int> up_{0};
   std::atomic<int> down_{0};
   std::atomic<int> opened_{0};
@@ -209,8 +213,8 @@ class Side final : public ConnectionOwner,
   std::vector<size_t> message_sizes_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Whether `condition` comes true within `timeout`. For what keepers do, and tell
-// nobody about.
+// Whether `condition` comes true within `timeout`. For what keepers do, and
+// tell nobody about.
 bool Eventually(const std::function<bool()>& condition,
                 absl::Duration timeout = absl::Seconds(20));
 

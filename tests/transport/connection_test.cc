@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -19,8 +20,8 @@ namespace rdma {
 namespace {
 
 using testing::Eventually;
-using testing::Side;
 using ::testing::HasSubstr;
+using testing::Side;
 
 constexpr uint32_t kInitialWindow = 8;
 
@@ -66,7 +67,9 @@ TEST(ConnectionTest, BusyConnectionsLeaveRoomForNewOnes) {
   const int all = kBusy * kCalls + kMore;
   EXPECT_TRUE(Eventually([&] { return client.answered() == all; }));
   // From now on each has a call now and then.
-  const auto window_of_each = [&] { return server.reserved() / (kBusy + kMore); };
+  const auto window_of_each = [&] {
+    return server.reserved() / (kBusy + kMore);
+  };
   EXPECT_TRUE(Eventually(
       [&] {
         for (Connection* const connection : busy) client.Open(connection);
@@ -102,6 +105,49 @@ TEST(ConnectionTest, AMessageThatWaitsForMemoryIsNotOvertaken) {
       << client.last_failure();
   EXPECT_THAT(server.message_sizes(),
               ::testing::ElementsAre(1, 16 * kMiB, kMiB / 2));
+}
+
+TEST(ConnectionTest, FramesForAHandlerThatBlocksDoNotPileUp) {
+  Side server;
+  Side client;
+  server.Listen();
+  absl::Notification go_on;
+  server.BlockHandlers(&go_on);
+  Connection* const connection = ConnectMany(client, server, 1).front();
+  const rpc::CallHandle call =
+      client.Open(connection, 1, "/test.Test/Method", 0, /*end=*/false);
+  EXPECT_TRUE(Eventually([&] { return server.opened() == 1; }));
+  for (int i = 0; i < 100; ++i) client.SendMore(call, 10'000);
+  EXPECT_TRUE(Eventually([&] { return client.failed() == 1; }));
+  EXPECT_EQ(client.last_failure().code(), absl::StatusCode::kResourceExhausted)
+      << client.last_failure();
+  go_on.Notify();
+  server.BlockHandlers(nullptr);
+  client.Open(connection);
+  EXPECT_TRUE(Eventually([&] { return client.answered() == 1; }));
+  EXPECT_EQ(client.down(), 0);
+}
+
+TEST(ConnectionTest, AConnectionKeepsSoManyMethodsAndNotMore) {
+  Side server;
+  Side client;
+  server.Listen();
+  Connection* const connection = ConnectMany(client, server, 1).front();
+  constexpr int kFit = MethodLimit::kMaxBytes / kMaxPathBytes;
+  for (int i = 0; i < kFit + 10; ++i) {
+    std::string path = absl::StrCat("/test.Test/", i, "/");
+    path.resize(kMaxPathBytes, 'x');
+    client.Open(connection, 1, path, static_cast<uint32_t>(i));
+  }
+  EXPECT_TRUE(Eventually(
+      [&] { return client.answered() + client.failed() == kFit + 10; }));
+  EXPECT_EQ(client.answered(), kFit);
+  EXPECT_EQ(client.last_failure().code(), absl::StatusCode::kResourceExhausted)
+      << client.last_failure();
+  // Those that it knows can be called as before.
+  client.Open(connection, 1, "", 0);
+  EXPECT_TRUE(Eventually([&] { return client.answered() == kFit + 1; }));
+  EXPECT_EQ(client.down(), 0);
 }
 
 TEST(ConnectionTest, ADeviceWithShortSendQueuesIsRefused) {
