@@ -21,6 +21,9 @@ namespace {
 // so many turns, timers and the connection manager when the clock says so.
 constexpr uint32_t kTurnsPerClock = 64;
 constexpr int64_t kLookAroundNs = 50'000;
+// A thousand clients that reconnect at once do not hold up the others' calls:
+// each event may create a QP, which takes a device up to a millisecond.
+constexpr int kCmEventsPerLook = 8;
 // A driver that lost its turn waits this long for it before it parks: the
 // thread that took it may only have had something to send.
 constexpr int64_t kRegainNs = 20'000;
@@ -344,7 +347,9 @@ bool Poller::LookAround() {
   last_look_ns_ = now_ns;
   timers_.Advance(now_ns);
   bool any = false;
-  while (std::optional<CmEvent> event = cm_->GetEvent()) {
+  for (int i = 0; i < kCmEventsPerLook; ++i) {
+    std::optional<CmEvent> event = cm_->GetEvent();
+    if (!event.has_value()) break;
     any = true;
     CmId* const target =
         event->listener != nullptr ? event->listener : event->id;

@@ -62,6 +62,53 @@ void MeddledDevice::AckAsyncEvent(ibv_async_event* event) {
   real_->AckAsyncEvent(event);
 }
 
+class MeddledDevice::MeddledConnectionManager final
+    : public ConnectionManager {
+ public:
+  MeddledConnectionManager(std::unique_ptr<ConnectionManager> real,
+                           std::atomic<int>* flood_left)
+      : real_(std::move(real)), flood_left_(flood_left) {}
+
+  int fd() const override { return real_->fd(); }
+  std::optional<CmEvent> GetEvent() override {
+    if (*flood_left_ == 0) return real_->GetEvent();
+    --*flood_left_;
+    return CmEvent{.type = CmEvent::Type::kDisconnected};
+  }
+  absl::StatusOr<CmId*> Listen(const SocketAddress& address, int backlog,
+                               void* context) override {
+    return real_->Listen(address, backlog, context);
+  }
+  absl::StatusOr<CmId*> Connect(const SocketAddress& address, ibv_qp* qp,
+                                const ConnectionParameters& parameters,
+                                absl::Duration timeout,
+                                void* context) override {
+    return real_->Connect(address, qp, parameters, timeout, context);
+  }
+  absl::Status Accept(CmId* id, ibv_qp* qp,
+                      const ConnectionParameters& parameters) override {
+    return real_->Accept(id, qp, parameters);
+  }
+  absl::Status Reject(CmId* id, std::string_view reason) override {
+    return real_->Reject(id, reason);
+  }
+  void Disconnect(CmId* id) override { real_->Disconnect(id); }
+  void Destroy(CmId* id) override { real_->Destroy(id); }
+
+ private:
+  const std::unique_ptr<ConnectionManager> real_;
+  std::atomic<int>* const flood_left_;
+};
+
+absl::StatusOr<std::unique_ptr<ConnectionManager>>
+MeddledDevice::CreateConnectionManager() {
+  absl::StatusOr<std::unique_ptr<ConnectionManager>> real =
+      real_->CreateConnectionManager();
+  if (!real.ok()) return real.status();
+  return std::make_unique<MeddledConnectionManager>(*std::move(real),
+                                                    &flood_left_);
+}
+
 // ---- The side.
 
 // Of all calls of a side, client's or server's.

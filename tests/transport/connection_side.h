@@ -49,6 +49,10 @@ class MeddledDevice final : public Device {
   ibv_device_attr& limits() { return attributes_; }
   // The next GetAsyncEvent returns it. Any thread.
   void Raise(const ibv_async_event& event);
+  // The connection manager made next has so many events to begin with, which
+  // are of no id.
+  void FloodConnectionEvents(int count) { flood_left_ = count; }
+  int flood_left() const { return flood_left_; }
   // From now on ibv_poll_cq fails. Of one device at a time; for good.
   void FailPolls();
   // The one CQ and the QPs made of it, in the order made.
@@ -113,16 +117,17 @@ class MeddledDevice final : public Device {
   int GetAsyncEvent(ibv_async_event* event) override;
   void AckAsyncEvent(ibv_async_event* event) override;
   absl::StatusOr<std::unique_ptr<ConnectionManager>> CreateConnectionManager()
-      override {
-    return real_->CreateConnectionManager();
-  }
+      override;
 
  private:
+  class MeddledConnectionManager;
+
   const std::unique_ptr<Provider> provider_;
   const std::unique_ptr<Device> real_;
   ibv_device_attr attributes_;
   ibv_cq* cq_ = nullptr;
   const int real_async_fd_;
+  std::atomic<int> flood_left_{0};
 
   mutable absl::Mutex mutex_;
   std::vector<ibv_qp*> qps_ ABSL_GUARDED_BY(mutex_);

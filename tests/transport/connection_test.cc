@@ -150,6 +150,17 @@ TEST(ConnectionTest, AConnectionKeepsSoManyMethodsAndNotMore) {
   EXPECT_EQ(client.down(), 0);
 }
 
+TEST(ConnectionTest, ManyConnectionEventsAreTakenAFewAtATime) {
+  constexpr int kEvents = 1'000'000;
+  Side side({}, [](testing::MeddledDevice& device) {
+    device.FloodConnectionEvents(kEvents);
+  });
+  EXPECT_TRUE(Eventually([&] { return side.device().flood_left() < kEvents; }));
+  // What else there is to do comes in between.
+  side.Do([] {});
+  EXPECT_GT(side.device().flood_left(), 0);
+}
+
 TEST(ConnectionTest, ADeviceWithShortSendQueuesIsRefused) {
   Side server;
   server.Listen();
