@@ -58,7 +58,6 @@ absl::Status Connection::Init() {
       QueuePair::Create(context.pd(), poller_->cq(), poller_->srq(), depths);
   if (!qp.ok()) return qp.status();
   qp_ = *std::move(qp);
-  send_queue_ = SendQueue(std::min(kSendQueueDepth, qp_->depths().max_send_wr));
   if (qp_->depths().max_send_wr < kMinSendQueueDepth) {
     return absl::FailedPreconditionError(
         absl::StrCat("the device ", std::string(context.device()->name()),
@@ -66,6 +65,13 @@ absl::Status Connection::Init() {
                      " entries, less than ", kMinSendQueueDepth,
                      ": large messages would never be sent"));
   }
+  // Each may complete, where the connection breaks also the unsignaled ones.
+  const uint32_t depth = std::min(kSendQueueDepth, qp_->depths().max_send_wr);
+  if (absl::Status status = poller_->ReserveCompletions(depth); !status.ok()) {
+    return status;
+  }
+  reserved_completions_ = depth;
+  send_queue_ = SendQueue(depth);
   inline_limit_ =
       std::min<uint32_t>(qp_->depths().max_inline_data, kMaxInlineBytes);
   if (absl::Status status = poller_->receive_pool().Reserve(kInitialWindow);
@@ -168,6 +174,7 @@ Connection::~Connection() {
   // The QP before its id (ConnectionManager::Destroy), and before what could be
   // read through it.
   qp_.reset();
+  poller_->UnreserveCompletions(reserved_completions_);
   if (id_ != nullptr) poller_->connection_manager().Destroy(id_);
   offers_.Clear();
 }

@@ -303,6 +303,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   uint32_t peer_initial_credits_ = 0;
   ReceiveCredits receive_credits_;
   uint32_t reserved_receives_ = 0;
+  uint32_t reserved_completions_ = 0;
   bool starved_ = false;  // a frame waited for credits
   uint64_t frames_ = 0;   // sent and received
   uint64_t shrink_frames_ = 0;

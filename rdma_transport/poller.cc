@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "rdma_transport/poller_monitor.h"
 #include "rdma_transport/verbs/verbs_error.h"
 #include "rpc/logging.h"
@@ -91,6 +92,8 @@ absl::Status Poller::Init(const Options& options) {
       {options.receive_buffer_bytes, options.receive_budget_bytes, srq_depth});
   if (!pool.ok()) return pool.status();
   receive_pool_ = *pool;
+  // A receive has one completion as well.
+  reserved_completions_ = std::min(srq_depth, receive_pool_->capacity());
 
   auto cm = device->CreateConnectionManager();
   if (!cm.ok()) return cm.status();
@@ -357,6 +360,28 @@ bool Poller::LookAround() {
     static_cast<CmEventHandler*>(target->context)->OnCmEvent(*event);
   }
   return any;
+}
+
+absl::Status Poller::ReserveCompletions(uint32_t count) {
+  const uint64_t most =
+      static_cast<uint64_t>(context_->device()->attributes().max_cqe);
+  const uint64_t wanted = uint64_t{reserved_completions_} + count;
+  const auto depth = static_cast<uint64_t>(cq_->depth());
+  if (wanted > most) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the completion queue's ", most, " entries, the most that the device ",
+        std::string(context_->device()->name()),
+        " has, are all promised to receives and connections"));
+  }
+  if (wanted > depth) {
+    const uint64_t larger = std::min(std::max(wanted, 2 * depth), most);
+    if (absl::Status status = cq_->Resize(static_cast<int>(larger));
+        !status.ok()) {
+      return status;
+    }
+  }
+  reserved_completions_ += count;
+  return absl::OkStatus();
 }
 
 void Poller::AddConnection(uint32_t qp_num, PolledConnection* connection) {

@@ -91,7 +91,7 @@ class Poller {
     uint32_t receive_buffer_bytes = 11264;
     uint64_t receive_budget_bytes = uint64_t{64} << 20;
     uint32_t srq_depth = 16384;
-    int cq_depth = 32768;
+    int cq_depth = 32768;  // to begin with
     absl::Duration spin = absl::Microseconds(50);
   };
 
@@ -142,6 +142,11 @@ class Poller {
   void Drain();
 
   // ---- The driver only.
+
+  // Promises room in the CQ for so many completions of a connection, and makes
+  // it where need be. RESOURCE_EXHAUSTED where the device has no more.
+  absl::Status ReserveCompletions(uint32_t count);
+  void UnreserveCompletions(uint32_t count) { reserved_completions_ -= count; }
 
   // Those added and not removed.
   uint32_t connection_count() const {
@@ -279,6 +284,7 @@ class Poller {
   int completion_count_ = 0;
   uint32_t turns_ = 0;
   int64_t last_look_ns_ = 0;
+  uint32_t reserved_completions_ = 0;
   TimerWheel timers_;
   CallTable calls_;
   absl::flat_hash_map<uint32_t, PolledConnection*> connections_;

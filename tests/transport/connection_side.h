@@ -94,6 +94,9 @@ class MeddledDevice final : public Device {
                    int comp_vector) override {
     return cq_ = real_->CreateCq(cqe, cq_context, channel, comp_vector);
   }
+  int ResizeCq(ibv_cq* cq, int cqe) override {
+    return real_->ResizeCq(cq, cqe);
+  }
   int DestroyCq(ibv_cq* cq) override { return real_->DestroyCq(cq); }
   ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) override {
     return real_->CreateSrq(pd, init);

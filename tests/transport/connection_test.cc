@@ -150,6 +150,34 @@ TEST(ConnectionTest, AConnectionKeepsSoManyMethodsAndNotMore) {
   EXPECT_EQ(client.down(), 0);
 }
 
+TEST(ConnectionTest, ConnectionsBeyondTheCompletionQueueAreRefused) {
+  constexpr int kFit = 3;
+  Side server;
+  server.Listen();
+  Side client({}, [](testing::MeddledDevice& device) {
+    device.limits().max_cqe = 5952 + kFit * 256;
+  });
+  const std::vector<Connection*> connections =
+      ConnectMany(client, server, kFit);
+  const absl::Status refused = client.Connect(server.address()).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("completion queue"));
+  // One that goes makes room.
+  client.Do([&] { connections.front()->Close(absl::CancelledError("")); });
+  EXPECT_TRUE(
+      Eventually([&] { return client.Connect(server.address()).ok(); }));
+}
+
+TEST(ConnectionTest, TheCompletionQueueGrowsWithTheConnections) {
+  constexpr int kConnections = 130;
+  Side server;
+  server.Listen();
+  Side client;
+  ConnectMany(client, server, kConnections);
+  EXPECT_GE(client.device().cq()->cqe, 5952 + kConnections * 256);
+  EXPECT_GE(server.device().cq()->cqe, 5952 + kConnections * 256);
+}
+
 TEST(ConnectionTest, ManyConnectionEventsAreTakenAFewAtATime) {
   constexpr int kEvents = 1'000'000;
   Side side({}, [](testing::MeddledDevice& device) {
