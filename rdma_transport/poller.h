@@ -161,6 +161,7 @@ class Poller {
   // Deletes a removed connection once nothing of it is left in the CQ.
   void Bury(std::unique_ptr<PolledConnection> connection) {
     graveyard_.push_back(std::move(connection));
+    WakeAnySleeper();  // a task may have done it, and a task does not poll
   }
   // Its Flush is called before this turn ends.
   void MarkDirty(PolledConnection* connection) {
