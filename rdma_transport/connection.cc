@@ -44,6 +44,7 @@ Connection::Connection(Poller* poller, CallDelivery* delivery,
       send_queue_(0) {}
 
 absl::Status Connection::Init() {
+  if (!poller_->failure().ok()) return poller_->failure();
   DeviceContext& context = poller_->context();
   use_windows_ = context.has_memory_windows();
   QueuePair::Depths depths;
@@ -224,6 +225,12 @@ void Connection::OnUp(const CmEvent& event) {
   for (auto& [wc, buffer] : std::exchange(early_, {})) {
     OnReceive(wc, std::move(buffer));
   }
+}
+
+void Connection::OnDeviceError(const absl::Status& why, bool completions_lost) {
+  completions_lost_ |= completions_lost;
+  Close(why);
+  MaybeFinish();  // it may have been closing
 }
 
 void Connection::OnPolled() {
@@ -413,8 +420,9 @@ void Connection::Unpin() {
 }
 
 void Connection::MaybeFinish() {
+  // What was posted goes with the QP where no completion tells of it.
   if (state_ != State::kClosing || buried_ || pins_ > 0 ||
-      !send_queue_.empty()) {
+      (!send_queue_.empty() && !completions_lost_)) {
     return;
   }
   buried_ = true;

@@ -122,6 +122,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void OnReceiveError(const ibv_wc& wc) override;
   void OnSendCompletion(const ibv_wc& wc) override;
   void Flush() override;
+  void OnDeviceError(const absl::Status& why, bool completions_lost) override;
   void OnPolled() override;
   void OnCmEvent(CmEvent& event) override;
 
@@ -278,6 +279,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool buried_ = false;
   bool going_away_ = false;  // server: SendGoAway was called
   bool marker_posted_ = false;
+  bool completions_lost_ = false;
   absl::Status close_when_flushed_;  // OK: not asked for
   uint32_t pins_ = 0;
   std::string peer_name_;

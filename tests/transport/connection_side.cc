@@ -48,6 +48,11 @@ void MeddledDevice::Raise(const ibv_async_event& event) {
   eventfd_write(real_->context()->async_fd, 1);
 }
 
+size_t MeddledDevice::raised() const {
+  absl::MutexLock lock(&mutex_);
+  return raised_.size();
+}
+
 int MeddledDevice::GetAsyncEvent(ibv_async_event* event) {
   absl::MutexLock lock(&mutex_);
   if (raised_.empty()) return real_->GetAsyncEvent(event);
@@ -62,8 +67,7 @@ void MeddledDevice::AckAsyncEvent(ibv_async_event* event) {
   real_->AckAsyncEvent(event);
 }
 
-class MeddledDevice::MeddledConnectionManager final
-    : public ConnectionManager {
+class MeddledDevice::MeddledConnectionManager final : public ConnectionManager {
  public:
   MeddledConnectionManager(std::unique_ptr<ConnectionManager> real,
                            std::atomic<int>* flood_left)
@@ -154,6 +158,7 @@ Side::~Side() {
       poller().connection_manager().Destroy(listener_);
     }
   });
+  poller_.reset();  // with the last callbacks, which use the rest
 }
 
 void Side::Do(absl::FunctionRef<void()> task) {

@@ -49,6 +49,7 @@ class MeddledDevice final : public Device {
   ibv_device_attr& limits() { return attributes_; }
   // The next GetAsyncEvent returns it. Any thread.
   void Raise(const ibv_async_event& event);
+  size_t raised() const;
   // The connection manager made next has so many events to begin with, which
   // are of no id.
   void FloodConnectionEvents(int count) { flood_left_ = count; }
@@ -163,7 +164,7 @@ class Side final : public ConnectionOwner,
   absl::Status last_refusal() const;
 
   absl::StatusOr<Connection*> Connect(const SocketAddress& address);
-  // Starts a call with a message of so many bytes.
+  // Starts a call with a message of so many bytes. `path` lives as long as it.
   rpc::CallHandle Open(Connection* connection, size_t bytes = 1,
                        std::string_view path = "/test.Test/Method",
                        uint32_t method = 0, bool end = true);
