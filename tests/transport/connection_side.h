@@ -54,7 +54,7 @@ class MeddledDevice final : public Device {
   // are of no id.
   void FloodConnectionEvents(int count) { flood_left_ = count; }
   int flood_left() const { return flood_left_; }
-  // From now on ibv_poll_cq fails. Of one device at a time; for good.
+  // From now on ibv_poll_cq fails. For good. Inside Side::Do.
   void FailPolls();
   // The one CQ and the QPs made of it, in the order made.
   ibv_cq* cq() const { return cq_; }

@@ -264,7 +264,7 @@ TEST_F(DeviceEventTest, APortThatIsDownClosesItsConnections) {
 }
 
 TEST_F(DeviceEventTest, AQueueThatCannotBePolledClosesEverything) {
-  client_.device().FailPolls();
+  client_.Do([&] { client_.device().FailPolls(); });
   client_.device().Raise(EventOf(IBV_EVENT_PORT_ACTIVE));  // wakes it
   ExpectDown(2, "ibv_poll_cq");
 }
