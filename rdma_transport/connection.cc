@@ -49,6 +49,7 @@ Connection::Connection(Poller* poller, CallDelivery* delivery,
       send_queue_(0) {}
 
 absl::Status Connection::Init() {
+  if (!poller_->failure().ok()) return poller_->failure();
   DeviceContext& context = poller_->context();
   use_windows_ = context.has_memory_windows();
   invalidation_flags_ = context.device()->invalidation_flags();
@@ -64,7 +65,6 @@ absl::Status Connection::Init() {
       QueuePair::Create(context.pd(), poller_->cq(), poller_->srq(), depths);
   if (!qp.ok()) return qp.status();
   qp_ = *std::move(qp);
-  send_queue_ = SendQueue(std::min(kSendQueueDepth, qp_->depths().max_send_wr));
   if (qp_->depths().max_send_wr < kMinSendQueueDepth) {
     return absl::FailedPreconditionError(
         absl::StrCat("the device ", std::string(context.device()->name()),
@@ -72,6 +72,13 @@ absl::Status Connection::Init() {
                      " entries, less than ", kMinSendQueueDepth,
                      ": large messages would never be sent"));
   }
+  // Each may complete, where the connection breaks also the unsignaled ones.
+  const uint32_t depth = std::min(kSendQueueDepth, qp_->depths().max_send_wr);
+  if (absl::Status status = poller_->ReserveCompletions(depth); !status.ok()) {
+    return status;
+  }
+  reserved_completions_ = depth;
+  send_queue_ = SendQueue(depth);
   inline_limit_ =
       std::min<uint32_t>(qp_->depths().max_inline_data, kMaxInlineBytes);
   if (absl::Status status = poller_->receive_pool().Reserve(kInitialWindow);
@@ -180,6 +187,7 @@ Connection::~Connection() {
   // read through it.
   offers_.ReleaseWindows();
   qp_.reset();
+  poller_->UnreserveCompletions(reserved_completions_);
   if (id_ != nullptr) poller_->connection_manager().Destroy(id_);
   offers_.Clear();
 }
@@ -233,6 +241,12 @@ void Connection::OnUp(const CmEvent& event) {
   for (auto& [wc, buffer] : std::exchange(early_, {})) {
     OnReceive(wc, std::move(buffer));
   }
+}
+
+void Connection::OnDeviceError(const absl::Status& why, bool completions_lost) {
+  completions_lost_ |= completions_lost;
+  Close(why);
+  MaybeFinish();  // it may have been closing
 }
 
 void Connection::OnPolled() {
@@ -434,7 +448,7 @@ void Connection::PostMarker() {
   } else {
     // A device that takes nothing in ERR: destroying the QP ends what is left.
     send_queue_.Unpush(1);
-    flush_untold_ = true;
+    completions_lost_ = true;
   }
 }
 
@@ -462,8 +476,9 @@ void Connection::Unpin() {
 }
 
 void Connection::MaybeFinish() {
+  // What was posted goes with the QP where no completion tells of it.
   if (state_ != State::kClosing || buried_ || pins_ > 0 ||
-      !(send_queue_.empty() || flush_untold_)) {
+      (!send_queue_.empty() && !completions_lost_)) {
     return;
   }
   buried_ = true;

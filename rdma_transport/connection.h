@@ -122,6 +122,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void OnReceiveError(const ibv_wc& wc) override;
   void OnSendCompletion(const ibv_wc& wc) override;
   void Flush() override;
+  void OnDeviceError(const absl::Status& why, bool completions_lost) override;
   void OnPolled() override;
   void OnCmEvent(CmEvent& event) override;
 
@@ -191,7 +192,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   // Sending (connection_send.cc).
   void SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
   void Submit(Outgoing& out);
-  void PrepareOpen(Outgoing& out);
+  absl::Status PrepareOpen(Outgoing& out);
   void Queue(Outgoing& out);
   void FlushQueue();
   // kBlocked leaves `out` as it was; an error is the call's.
@@ -268,7 +269,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool buried_ = false;
   bool going_away_ = false;  // server: SendGoAway was called
   bool marker_posted_ = false;
-  bool flush_untold_ = false;  // completions do not tell when it has flushed
+  bool completions_lost_ = false;  // they do not tell when it has flushed
   absl::Status close_when_flushed_;  // OK: not asked for
   uint32_t pins_ = 0;
   std::string peer_name_;
@@ -295,6 +296,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   uint32_t peer_initial_credits_ = 0;
   ReceiveCredits receive_credits_;
   uint32_t reserved_receives_ = 0;
+  uint32_t reserved_completions_ = 0;
   bool starved_ = false;  // a frame waited for credits
   uint64_t frames_ = 0;   // sent and received
   uint64_t shrink_frames_ = 0;
@@ -317,6 +319,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   std::vector<uint32_t> method_numbers_;
   uint32_t next_method_number_ = 0;
   std::deque<Method> methods_;
+  MethodLimit method_limit_;
 
   struct WaitingRead {
     std::unique_ptr<IncomingRead> read;

@@ -14,7 +14,8 @@ namespace rdma {
 namespace {
 
 constexpr uint32_t kMaxWindow = 256;
-constexpr size_t kMaxMethods = 1 << 16;
+// Frames of a call that wait for its callbacks.
+constexpr size_t kMaxInboxFrames = 16;
 constexpr int64_t kShrinkAfterNs = 1'000'000'000;
 
 absl::Span<const std::byte> BytesOf(const rpc::Buffer& buffer) {
@@ -122,9 +123,11 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
 const char* Connection::DefineMethod(const FrameView& view) {
   const uint32_t number = view.fields.detail;
   if (view.has(kMethodDefinition)) {
-    if (number != methods_.size() || number >= kMaxMethods) {
-      return "a method number out of order";
+    if (number != methods_.size()) return "a method number out of order";
+    if (!method_limit_.HasRoom(view.fields.method_path)) {
+      return "too many methods";
     }
+    method_limit_.Add(view.fields.method_path);
     Method& method = methods_.emplace_back();
     method.path = std::string(view.fields.method_path);
     method.token = owner_->OnMethod(method.path);
@@ -207,6 +210,13 @@ void Connection::OnData(const FrameView& view, rpc::Buffer buffer,
   }
   Call* const call = FindCall(view);
   if (call == nullptr || call->received_end) {
+    if (view.has_offer()) RefuseOfferOf(view);
+    return;
+  }
+  if (call->inbox.size() >= kMaxInboxFrames) {
+    ResetCall(*call, absl::ResourceExhaustedError(absl::StrCat(
+                         "more than ", kMaxInboxFrames,
+                         " frames of one call wait to be received")));
     if (view.has_offer()) RefuseOfferOf(view);
     return;
   }

@@ -109,7 +109,9 @@ void Connection::FailFrame(const Outgoing& out, const absl::Status& why) {
 
 absl::StatusOr<Connection::PostResult> Connection::Post(Outgoing& out) {
   FrameFields& fields = out.fields;
-  if (fields.kind == FrameKind::kOpen) PrepareOpen(out);
+  if (fields.kind == FrameKind::kOpen) {
+    if (absl::Status status = PrepareOpen(out); !status.ok()) return status;
+  }
   if (starved_) fields.flags |= kWantCredits;
   fields.header_bytes = static_cast<uint16_t>(out.header.size());
   const uint64_t frame_bytes = out.prefix_bytes() + out.header.size() +
@@ -123,7 +125,7 @@ absl::StatusOr<Connection::PostResult> Connection::Post(Outgoing& out) {
 
 // What can only be said at the time of sending: how much time is left, and
 // whether the peer knows the method by number.
-void Connection::PrepareOpen(Outgoing& out) {
+absl::Status Connection::PrepareOpen(Outgoing& out) {
   if (out.method_index >= method_numbers_.size()) {
     method_numbers_.resize(out.method_index + 1);
   }
@@ -132,6 +134,12 @@ void Connection::PrepareOpen(Outgoing& out) {
     out.fields.detail = known - 1;
     out.fields.flags &= static_cast<uint8_t>(~kMethodDefinition);
   } else {
+    if (!method_limit_.HasRoom(out.fields.method_path)) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the connection to ", peer_name_, " carries at most ",
+                       MethodLimit::kMaxMethods, " methods, of together ",
+                       MethodLimit::kMaxBytes, " bytes of paths"));
+    }
     out.fields.detail = next_method_number_;
     out.fields.flags |= kMethodDefinition;
   }
@@ -139,6 +147,7 @@ void Connection::PrepareOpen(Outgoing& out) {
     out.fields.timeout_us = static_cast<uint64_t>(std::max<int64_t>(
         absl::ToInt64Microseconds(out.deadline - absl::Now()), 1));
   }
+  return absl::OkStatus();
 }
 
 // ---- Eager frames.
@@ -399,6 +408,7 @@ void Connection::AfterPost(const Outgoing& out) {
   if (out.fields.kind == FrameKind::kOpen) {
     if ((out.fields.flags & kMethodDefinition) != 0) {
       method_numbers_[out.method_index] = ++next_method_number_;
+      method_limit_.Add(out.fields.method_path);
     }
     if (Call* const call = poller_->calls().Find(out.call)) {
       call->open_sent = true;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -89,6 +90,51 @@ absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Create(
       context->pd_.get(), memory_budget_bytes,
       [weak = std::weak_ptr<DeviceContext>(context)] { return weak.lock(); });
   return context;
+}
+
+void DeviceContext::AddListener(DeviceEventListener* listener) {
+  absl::MutexLock lock(&listeners_mutex_);
+  listeners_.push_back(listener);
+}
+
+void DeviceContext::RemoveListener(DeviceEventListener* listener) {
+  absl::MutexLock lock(&listeners_mutex_);
+  listeners_.erase(std::remove(listeners_.begin(), listeners_.end(), listener),
+                   listeners_.end());
+}
+
+bool DeviceContext::HandleEvents() {
+  // Somebody else does it.
+  if (!listeners_mutex_.TryLock()) return false;
+  bool any = false;
+  ibv_async_event event;
+  while (device_->GetAsyncEvent(&event) == 0) {
+    any = true;
+    DeviceEvent seen = {.type = event.event_type};
+    switch (event.event_type) {
+      case IBV_EVENT_CQ_ERR:
+        seen.cq = event.element.cq;
+        break;
+      case IBV_EVENT_QP_FATAL:
+      case IBV_EVENT_QP_REQ_ERR:
+      case IBV_EVENT_QP_ACCESS_ERR:
+        seen.qp_num = event.element.qp->qp_num;
+        break;
+      case IBV_EVENT_PORT_ACTIVE:
+      case IBV_EVENT_PORT_ERR:
+        seen.port = event.element.port_num;
+        break;
+      default:
+        break;
+    }
+    // From here on the object may go.
+    device_->AckAsyncEvent(&event);
+    for (DeviceEventListener* const listener : listeners_) {
+      listener->OnDeviceEvent(seen);
+    }
+  }
+  listeners_mutex_.Unlock();
+  return any;
 }
 
 bool DeviceContext::has_memory_windows() const {

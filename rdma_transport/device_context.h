@@ -7,17 +7,40 @@
 #ifndef VERBENA_RDMA_TRANSPORT_DEVICE_CONTEXT_H_
 #define VERBENA_RDMA_TRANSPORT_DEVICE_CONTEXT_H_
 
+#include <infiniband/verbs.h>
+
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "rdma_transport/provider/provider.h"
 #include "rdma_transport/registered_memory.h"
 #include "rdma_transport/verbs/protection_domain.h"
 
 namespace rdma {
+
+// An asynchronous event of the device, ibv_get_async_event(3).
+struct DeviceEvent {
+  ibv_event_type type;
+  uint32_t qp_num = 0;         // of a QP's
+  const ibv_cq* cq = nullptr;  // of a CQ's; to compare
+  int port = 0;                // of a port's
+};
+
+// Who wants to hear of them.
+class DeviceEventListener {
+ public:
+  // On any thread, one event at a time. Must not block.
+  virtual void OnDeviceEvent(const DeviceEvent& event) = 0;
+
+ protected:
+  ~DeviceEventListener() = default;
+};
 
 class DeviceContext : public std::enable_shared_from_this<DeviceContext> {
  public:
@@ -44,12 +67,25 @@ class DeviceContext : public std::enable_shared_from_this<DeviceContext> {
   // Whether offers can be granted by type 2 memory windows.
   bool has_memory_windows() const;
 
+  // Events come once for the device: whoever reads them tells all who listen. A
+  // listener hears of none once RemoveListener has returned.
+  void AddListener(DeviceEventListener* listener);
+  void RemoveListener(DeviceEventListener* listener);
+  // Becomes readable when HandleEvents has something to do.
+  int event_fd() const { return device_->context()->async_fd; }
+  // Does not block. True: there were events.
+  bool HandleEvents();
+
  private:
   DeviceContext() = default;
 
   std::unique_ptr<Device> device_;
   std::unique_ptr<ProtectionDomain> pd_;
   std::unique_ptr<RegisteredMemory> memory_;
+
+  absl::Mutex listeners_mutex_;
+  std::vector<DeviceEventListener*> listeners_
+      ABSL_GUARDED_BY(listeners_mutex_);
 };
 
 }  // namespace rdma

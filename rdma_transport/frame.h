@@ -67,6 +67,27 @@ inline constexpr size_t kSegmentBytes = 24;
 inline constexpr size_t kMaxSegments = 32;
 inline constexpr size_t kMaxPathBytes = 1024;
 
+// What one connection defines of methods, counted by either side: a server
+// keeps the paths as long as the connection lives.
+class MethodLimit {
+ public:
+  static constexpr uint32_t kMaxMethods = 4096;
+  static constexpr size_t kMaxBytes = 128 << 10;  // of all paths
+
+  bool HasRoom(std::string_view path) const {
+    return methods_ < kMaxMethods && path.size() <= kMaxBytes - bytes_;
+  }
+  // REQUIRES: HasRoom(path).
+  void Add(std::string_view path) {
+    ++methods_;
+    bytes_ += path.size();
+  }
+
+ private:
+  uint32_t methods_ = 0;
+  size_t bytes_ = 0;
+};
+
 // A piece of memory that the receiver may READ until it says done.
 //   offset 0: address (8), 8: length (8), 16: rkey (4), 20: zero (4)
 struct Segment {

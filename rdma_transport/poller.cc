@@ -10,6 +10,7 @@
 #include <cerrno>
 
 #include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
 #include "rdma_transport/poller_monitor.h"
 #include "rdma_transport/verbs/verbs_error.h"
 #include "rpc/logging.h"
@@ -21,6 +22,9 @@ namespace {
 // so many turns, timers and the connection manager when the clock says so.
 constexpr uint32_t kTurnsPerClock = 64;
 constexpr int64_t kLookAroundNs = 50'000;
+// A thousand clients that reconnect at once do not hold up the others' calls:
+// each event may create a QP, which takes a device up to a millisecond.
+constexpr int kCmEventsPerLook = 8;
 // A driver that lost its turn waits this long for it before it parks: the
 // thread that took it may only have had something to send.
 constexpr int64_t kRegainNs = 20'000;
@@ -88,6 +92,8 @@ absl::Status Poller::Init(const Options& options) {
       {options.receive_buffer_bytes, options.receive_budget_bytes, srq_depth});
   if (!pool.ok()) return pool.status();
   receive_pool_ = *pool;
+  // A receive has one completion as well.
+  reserved_completions_ = std::min(srq_depth, receive_pool_->capacity());
 
   auto cm = device->CreateConnectionManager();
   if (!cm.ok()) return cm.status();
@@ -97,16 +103,19 @@ absl::Status Poller::Init(const Options& options) {
   if (epoll_fd_ < 0) return VerbsError("epoll_create1", errno);
   wake_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (wake_fd_ < 0) return VerbsError("eventfd", errno);
-  for (const int fd : {channel_->fd(), cm_->fd(), wake_fd_}) {
+  for (const int fd :
+       {channel_->fd(), cm_->fd(), context_->event_fd(), wake_fd_}) {
     if (absl::Status status = AddToEpoll(epoll_fd_, fd); !status.ok()) {
       return status;
     }
   }
+  context_->AddListener(this);
   return absl::OkStatus();
 }
 
 Poller::~Poller() {
   StopKeepers();
+  context_->RemoveListener(this);
   for (Task* task = tasks_.exchange(nullptr); task != nullptr;) {
     delete std::exchange(task, task->next);
   }
@@ -121,13 +130,17 @@ Poller::~Poller() {
 
 void Poller::Run(absl::AnyInvocable<void()> task) {
   if (RunNow(task)) return;
+  PushTask(std::move(task));
+  // Either the driver sees the task when it releases, or we get in.
+  RunNow([] {});
+}
+
+void Poller::PushTask(absl::AnyInvocable<void()> task) {
   auto* const node = new Task{std::move(task)};
   node->next = tasks_.load(std::memory_order_relaxed);
   while (!tasks_.compare_exchange_weak(node->next, node,
                                        std::memory_order_seq_cst)) {
   }
-  // Either the driver sees the task when it releases, or we get in.
-  RunNow([] {});
 }
 
 bool Poller::RunTasks() {
@@ -258,6 +271,9 @@ bool Poller::PollCompletions() {
   if (next_completion_ == completion_count_) {
     next_completion_ = completion_count_ = 0;
     const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
+    if (count < 0 && failure_.ok()) {
+      Fail(absl::UnavailableError("ibv_poll_cq failed"));
+    }
     if (count <= 0) return OnSwept();
     completion_count_ = count;
   }
@@ -355,8 +371,10 @@ bool Poller::LookAround() {
   if (now_ns - last_look_ns_ < kLookAroundNs) return false;
   last_look_ns_ = now_ns;
   timers_.Advance(now_ns);
-  bool any = false;
-  while (std::optional<CmEvent> event = cm_->GetEvent()) {
+  bool any = context_->HandleEvents();
+  for (int i = 0; i < kCmEventsPerLook; ++i) {
+    std::optional<CmEvent> event = cm_->GetEvent();
+    if (!event.has_value()) break;
     any = true;
     CmId* const target =
         event->listener != nullptr ? event->listener : event->id;
@@ -364,6 +382,98 @@ bool Poller::LookAround() {
     static_cast<CmEventHandler*>(target->context)->OnCmEvent(*event);
   }
   return any;
+}
+
+// ---- What the device says of itself.
+
+// Possibly a thread that drives another poller: the task is left, and somebody
+// is woken for it; where nobody sleeps or drives, the monitor sends a keeper.
+void Poller::OnDeviceEvent(const DeviceEvent& event) {
+  switch (event.type) {
+    case IBV_EVENT_CQ_ERR:
+      if (event.cq != cq_->get()) return;
+      break;
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_DEVICE_FATAL:
+    case IBV_EVENT_PORT_ACTIVE:
+    case IBV_EVENT_PORT_ERR:
+      break;
+    default:
+      return;  // nothing that a poller would act on
+  }
+  PushTask([this, event] { HandleDeviceEvent(event); });
+  WakeAnySleeper();
+}
+
+void Poller::HandleDeviceEvent(const DeviceEvent& event) {
+  const std::string device(context_->device()->name());
+  const std::string what =
+      absl::StrCat("the device ", device, ": ", ibv_event_type_str(event.type));
+  switch (event.type) {
+    case IBV_EVENT_CQ_ERR:
+    case IBV_EVENT_DEVICE_FATAL:
+      return Fail(absl::UnavailableError(what));
+    case IBV_EVENT_PORT_ERR: {
+      const absl::Status why =
+          absl::UnavailableError(absl::StrCat(what, ", port ", event.port));
+      rpc::Log(rpc::LogLevel::kError, std::string(why.message()));
+      return BreakConnections(why, /*completions_lost=*/false);
+    }
+    case IBV_EVENT_PORT_ACTIVE:
+      return rpc::Log(rpc::LogLevel::kInfo,
+                      absl::StrCat(what, ", port ", event.port));
+    default:
+      break;
+  }
+  const auto found = connections_.find(event.qp_num);
+  if (found == connections_.end()) return;  // another poller's, or gone
+  rpc::Log(rpc::LogLevel::kError, absl::StrCat(what, ", QP ", event.qp_num));
+  found->second->OnDeviceError(absl::UnavailableError(what),
+                               /*completions_lost=*/false);
+}
+
+void Poller::Fail(const absl::Status& why) {
+  failure_ = why;
+  rpc::Log(rpc::LogLevel::kError,
+           absl::StrCat(std::string(why.message()),
+                        "; its connections are closed, and there can be no "
+                        "others before the process is started again"));
+  BreakConnections(why, /*completions_lost=*/true);
+}
+
+void Poller::BreakConnections(const absl::Status& why, bool completions_lost) {
+  // Their owners may make new ones meanwhile.
+  std::vector<PolledConnection*> all;
+  for (const auto& [number, connection] : connections_) {
+    all.push_back(connection);
+  }
+  for (PolledConnection* const connection : all) {
+    connection->OnDeviceError(why, completions_lost);
+  }
+}
+
+absl::Status Poller::ReserveCompletions(uint32_t count) {
+  const uint64_t most =
+      static_cast<uint64_t>(context_->device()->attributes().max_cqe);
+  const uint64_t wanted = uint64_t{reserved_completions_} + count;
+  const auto depth = static_cast<uint64_t>(cq_->depth());
+  if (wanted > most) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the completion queue's ", most, " entries, the most that the device ",
+        std::string(context_->device()->name()),
+        " has, are all promised to receives and connections"));
+  }
+  if (wanted > depth) {
+    const uint64_t larger = std::min(std::max(wanted, 2 * depth), most);
+    if (absl::Status status = cq_->Resize(static_cast<int>(larger));
+        !status.ok()) {
+      return status;
+    }
+  }
+  reserved_completions_ += count;
+  return absl::OkStatus();
 }
 
 void Poller::AddConnection(uint32_t qp_num, PolledConnection* connection) {

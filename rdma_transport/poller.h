@@ -55,6 +55,10 @@ class PolledConnection {
   virtual void OnSendCompletion(const ibv_wc& wc) = 0;
   // At the end of a turn, where MarkDirty asked for it.
   virtual void Flush() = 0;
+  // The device says that the connection is broken. `completions_lost`: none
+  // will come any more of what was posted.
+  virtual void OnDeviceError(const absl::Status& why,
+                             bool completions_lost) = 0;
   // All that had arrived when NotifyWhenPolled was called has been handled.
   virtual void OnPolled() = 0;
 
@@ -85,13 +89,13 @@ class CallDeliverer {
   ~CallDeliverer() = default;
 };
 
-class Poller {
+class Poller final : public DeviceEventListener {
  public:
   struct Options {
     uint32_t receive_buffer_bytes = 11264;
     uint64_t receive_budget_bytes = uint64_t{64} << 20;
     uint32_t srq_depth = 16384;
-    int cq_depth = 32768;
+    int cq_depth = 32768;  // to begin with
     absl::Duration spin = absl::Microseconds(50);
   };
 
@@ -143,6 +147,15 @@ class Poller {
 
   // ---- The driver only.
 
+  // Promises room in the CQ for so many completions of a connection, and makes
+  // it where need be. RESOURCE_EXHAUSTED where the device has no more.
+  absl::Status ReserveCompletions(uint32_t count);
+  void UnreserveCompletions(uint32_t count) { reserved_completions_ -= count; }
+
+  // OK, or why the poller is of no use any more: its connections are closed,
+  // and further ones cannot be made.
+  const absl::Status& failure() const { return failure_; }
+
   // Those added and not removed.
   uint32_t connection_count() const {
     return static_cast<uint32_t>(connections_.size());
@@ -156,6 +169,7 @@ class Poller {
   // Deletes a removed connection once nothing of it is left in the CQ.
   void Bury(std::unique_ptr<PolledConnection> connection) {
     graveyard_.push_back(std::move(connection));
+    WakeAnySleeper();  // a task may have done it, and a task does not poll
   }
   // Its Flush is called before this turn ends.
   void MarkDirty(PolledConnection* connection) {
@@ -224,8 +238,13 @@ class Poller {
   bool Turn();
   bool PollCompletions();
   bool OnSwept();
+  void OnDeviceEvent(const DeviceEvent& event) override;
+  void HandleDeviceEvent(const DeviceEvent& event);
+  void Fail(const absl::Status& why);
+  void BreakConnections(const absl::Status& why, bool completions_lost);
   void HandleCompletion(const ibv_wc& wc);
   bool RunReadyCalls();
+  void PushTask(absl::AnyInvocable<void()> task);
   bool RunTasks();
   void FlushDirty();
   bool LookAround();
@@ -285,6 +304,8 @@ class Poller {
   int completion_count_ = 0;
   uint32_t turns_ = 0;
   int64_t last_look_ns_ = 0;
+  uint32_t reserved_completions_ = 0;
+  absl::Status failure_;
   TimerWheel timers_;
   CallTable calls_;
   absl::flat_hash_map<uint32_t, PolledConnection*> connections_;

@@ -237,6 +237,8 @@ class Device {
 
   virtual ibv_cq* CreateCq(int cqe, void* cq_context, ibv_comp_channel* channel,
                            int comp_vector) = 0;
+  // ibv_resize_cq(3): at least `cqe` entries; completions in it stay.
+  virtual int ResizeCq(ibv_cq* cq, int cqe) = 0;
   virtual int DestroyCq(ibv_cq* cq) = 0;
 
   virtual ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) = 0;

@@ -41,6 +41,14 @@ absl::StatusOr<std::unique_ptr<CompletionQueue>> CompletionQueue::Create(
   return absl::WrapUnique(new CompletionQueue(device, cq));
 }
 
+absl::Status CompletionQueue::Resize(int depth) {
+  const int error = device_->ResizeCq(cq_, depth);
+  if (error != 0) {
+    return VerbsError("ibv_resize_cq", error, absl::StrCat("depth ", depth));
+  }
+  return absl::OkStatus();
+}
+
 CompletionQueue::~CompletionQueue() {
   LogIfFailed("ibv_destroy_cq", device_->DestroyCq(cq_));
 }

@@ -55,7 +55,10 @@ class CompletionQueue {
   CompletionQueue& operator=(const CompletionQueue&) = delete;
 
   ibv_cq* get() const { return cq_; }
+  // Entries; at least what was asked for.
   int depth() const { return cq_->cqe; }
+  // ibv_resize_cq(3).
+  absl::Status Resize(int depth);
 
  private:
   CompletionQueue(Device* device, ibv_cq* cq) : device_(device), cq_(cq) {}

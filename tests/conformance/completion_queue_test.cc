@@ -84,6 +84,28 @@ TEST_P(CompletionQueueTest, ServesSendsAndReceivesOfSeveralQps) {
   }
 }
 
+// "ibv_resize_cq() resizes the completion queue": what is in it stays.
+TEST_P(CompletionQueueTest, AResizedQueueKeepsItsCompletionsAndHasRoomForMore) {
+  constexpr uint32_t kMore = 100;
+  Link link;
+  ASSERT_TRUE(
+      Connect({.client = {.max_recv_wr = kMore, .recv_cq = cq_}}, &link));
+  for (uint64_t id = 0; id < kMore; ++id) {
+    ASSERT_EQ(0, PostReceive(link.client, {.wr_id = id}));
+  }
+  for (uint32_t i = 0; i < kDepth; ++i) SendTo(link, i);
+  ibv_wc wc[kMore];
+  ASSERT_THAT(Await(cq_), Received(0, 0));
+  EXPECT_EQ(0, client().device().ResizeCq(cq_, kMore));
+  EXPECT_GE(cq_->cqe, static_cast<int>(kMore));
+  for (uint32_t i = 1; i < kDepth; ++i) {
+    ASSERT_THAT(Await(cq_), Received(i, 0));
+  }
+  pump().Unwatch(cq_);
+  MoveToError(client().device(), link.client);
+  EXPECT_EQ(ibv_poll_cq(cq_, kMore, wc), static_cast<int>(kMore) - kDepth);
+}
+
 // "In case of a CQ overrun, the async event IBV_EVENT_CQ_ERR will be triggered,
 // and the CQ cannot be used." What holds is that nothing else breaks.
 TEST_P(CompletionQueueTest, AnOverrunIsReportedAndHurtsNobodyElse) {

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/software/software_provider.h"
@@ -49,6 +48,11 @@ void MeddledDevice::Raise(const ibv_async_event& event) {
   eventfd_write(real_->context()->async_fd, 1);
 }
 
+size_t MeddledDevice::raised() const {
+  absl::MutexLock lock(&mutex_);
+  return raised_.size();
+}
+
 int MeddledDevice::GetAsyncEvent(ibv_async_event* event) {
   absl::MutexLock lock(&mutex_);
   if (raised_.empty()) return real_->GetAsyncEvent(event);
@@ -61,6 +65,52 @@ int MeddledDevice::GetAsyncEvent(ibv_async_event* event) {
 
 void MeddledDevice::AckAsyncEvent(ibv_async_event* event) {
   real_->AckAsyncEvent(event);
+}
+
+class MeddledDevice::MeddledConnectionManager final : public ConnectionManager {
+ public:
+  MeddledConnectionManager(std::unique_ptr<ConnectionManager> real,
+                           std::atomic<int>* flood_left)
+      : real_(std::move(real)), flood_left_(flood_left) {}
+
+  int fd() const override { return real_->fd(); }
+  std::optional<CmEvent> GetEvent() override {
+    if (*flood_left_ == 0) return real_->GetEvent();
+    --*flood_left_;
+    return CmEvent{.type = CmEvent::Type::kDisconnected};
+  }
+  absl::StatusOr<CmId*> Listen(const SocketAddress& address, int backlog,
+                               void* context) override {
+    return real_->Listen(address, backlog, context);
+  }
+  absl::StatusOr<CmId*> Connect(const SocketAddress& address, ibv_qp* qp,
+                                const ConnectionParameters& parameters,
+                                absl::Duration timeout,
+                                void* context) override {
+    return real_->Connect(address, qp, parameters, timeout, context);
+  }
+  absl::Status Accept(CmId* id, ibv_qp* qp,
+                      const ConnectionParameters& parameters) override {
+    return real_->Accept(id, qp, parameters);
+  }
+  absl::Status Reject(CmId* id, std::string_view reason) override {
+    return real_->Reject(id, reason);
+  }
+  void Disconnect(CmId* id) override { real_->Disconnect(id); }
+  void Destroy(CmId* id) override { real_->Destroy(id); }
+
+ private:
+  const std::unique_ptr<ConnectionManager> real_;
+  std::atomic<int>* const flood_left_;
+};
+
+absl::StatusOr<std::unique_ptr<ConnectionManager>>
+MeddledDevice::CreateConnectionManager() {
+  absl::StatusOr<std::unique_ptr<ConnectionManager>> real =
+      real_->CreateConnectionManager();
+  if (!real.ok()) return real.status();
+  return std::make_unique<MeddledConnectionManager>(*std::move(real),
+                                                    &flood_left_);
 }
 
 // ---- The side.
@@ -108,6 +158,7 @@ Side::~Side() {
       poller().connection_manager().Destroy(listener_);
     }
   });
+  poller_.reset();  // with the last callbacks, which use the rest
 }
 
 void Side::Do(absl::FunctionRef<void()> task) {
@@ -163,7 +214,7 @@ absl::StatusOr<Connection*> Side::Connect(const SocketAddress& address) {
 }
 
 rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
-                           std::string_view path, uint32_t method) {
+                           std::string_view path, uint32_t method, bool end) {
   rpc::CallHandle handle;
   Do([&] {
     if (std::find(connections_.begin(), connections_.end(), connection) ==
@@ -181,7 +232,7 @@ rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
     rpc::OutgoingFrame frame;
     frame.has_message = true;
     frame.small_message = message;
-    frame.end = true;
+    frame.end = end;
     connection->OpenCall(*call, path, frame);
   });
   return handle;
@@ -192,12 +243,27 @@ std::vector<size_t> Side::message_sizes() const {
   return message_sizes_;
 }
 
+void Side::SendMore(rpc::CallHandle handle, size_t bytes) {
+  Do([&] {
+    rdma::Call* const call = poller().calls().Find(handle);
+    if (call == nullptr || call->connection == nullptr) return;
+    const std::vector<std::byte> message(bytes);
+    rpc::OutgoingFrame frame;
+    frame.has_message = true;
+    frame.small_message = message;
+    call->connection->SendData(*call, frame);
+  });
+}
+
 rpc::CallSink* Side::OnCall(const Call& call, rpc::IncomingFrame& frame) {
   {
     absl::MutexLock lock(&mutex_);
     message_sizes_.push_back(frame.message.size());
   }
   ++opened_;
+  if (absl::Notification* const until = blocked_until_) {
+    until->WaitForNotification();
+  }
   if (answer_at_once_) {
     SendAnswer(call.handle);
   } else {

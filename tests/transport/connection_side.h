@@ -30,6 +30,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/time.h"
 #include "rdma_transport/client_poller.h"
 #include "rdma_transport/connection.h"
@@ -48,7 +49,12 @@ class MeddledDevice final : public Device {
   ibv_device_attr& limits() { return attributes_; }
   // The next GetAsyncEvent returns it. Any thread.
   void Raise(const ibv_async_event& event);
-  // From now on ibv_poll_cq fails. Of one device at a time; for good.
+  size_t raised() const;
+  // The connection manager made next has so many events to begin with, which
+  // are of no id.
+  void FloodConnectionEvents(int count) { flood_left_ = count; }
+  int flood_left() const { return flood_left_; }
+  // From now on ibv_poll_cq fails. For good. Inside Side::Do.
   void FailPolls();
   // The one CQ and the QPs made of it, in the order made.
   ibv_cq* cq() const { return cq_; }
@@ -89,6 +95,9 @@ class MeddledDevice final : public Device {
                    int comp_vector) override {
     return cq_ = real_->CreateCq(cqe, cq_context, channel, comp_vector);
   }
+  int ResizeCq(ibv_cq* cq, int cqe) override {
+    return real_->ResizeCq(cq, cqe);
+  }
   int DestroyCq(ibv_cq* cq) override { return real_->DestroyCq(cq); }
   ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) override {
     return real_->CreateSrq(pd, init);
@@ -112,16 +121,17 @@ class MeddledDevice final : public Device {
   int GetAsyncEvent(ibv_async_event* event) override;
   void AckAsyncEvent(ibv_async_event* event) override;
   absl::StatusOr<std::unique_ptr<ConnectionManager>> CreateConnectionManager()
-      override {
-    return real_->CreateConnectionManager();
-  }
+      override;
 
  private:
+  class MeddledConnectionManager;
+
   const std::unique_ptr<Provider> provider_;
   const std::unique_ptr<Device> real_;
   ibv_device_attr attributes_;
   ibv_cq* cq_ = nullptr;
   const int real_async_fd_;
+  std::atomic<int> flood_left_{0};
 
   mutable absl::Mutex mutex_;
   std::vector<ibv_qp*> qps_ ABSL_GUARDED_BY(mutex_);
@@ -148,14 +158,18 @@ class Side final : public ConnectionOwner,
   const SocketAddress& address() const { return address_; }
   void AnswerAtOnce(bool at_once) { answer_at_once_ = at_once; }
   void Answer();
+  // Handlers block until it is notified; null: they do not.
+  void BlockHandlers(absl::Notification* until) { blocked_until_ = until; }
   // Why the last connection was not accepted.
   absl::Status last_refusal() const;
 
   absl::StatusOr<Connection*> Connect(const SocketAddress& address);
-  // Starts a call with a message of so many bytes.
+  // Starts a call with a message of so many bytes. `path` lives as long as it.
   rpc::CallHandle Open(Connection* connection, size_t bytes = 1,
                        std::string_view path = "/test.Test/Method",
-                       uint32_t method = 0);
+                       uint32_t method = 0, bool end = true);
+  // Sends a further frame that does not end the call either.
+  void SendMore(rpc::CallHandle call, size_t bytes);
   void CloseAll(const absl::Status& why);
 
   int up() const { return up_; }
@@ -192,6 +206,7 @@ class Side final : public ConnectionOwner,
   SocketAddress address_;
   CmId* listener_ = nullptr;
   std::atomic<bool> answer_at_once_{true};
+  std::atomic<absl::Notification*> blocked_until_{nullptr};
   std::atomic<int> up_{0};
   std::atomic<int> down_{0};
   std::atomic<int> opened_{0};

@@ -5,10 +5,12 @@
 #include "rdma_transport/connection.h"
 
 #include <cstdint>
+#include <deque>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
@@ -104,6 +106,178 @@ TEST(ConnectionTest, AMessageThatWaitsForMemoryIsNotOvertaken) {
       << client.last_failure();
   EXPECT_THAT(server.message_sizes(),
               ::testing::ElementsAre(1, 16 * kMiB, kMiB / 2));
+}
+
+TEST(ConnectionTest, FramesForAHandlerThatBlocksDoNotPileUp) {
+  Side server;
+  Side client;
+  server.Listen();
+  absl::Notification go_on;
+  server.BlockHandlers(&go_on);
+  Connection* const connection = ConnectMany(client, server, 1).front();
+  const rpc::CallHandle call =
+      client.Open(connection, 1, "/test.Test/Method", 0, /*end=*/false);
+  EXPECT_TRUE(Eventually([&] { return server.opened() == 1; }));
+  for (int i = 0; i < 100; ++i) client.SendMore(call, 10'000);
+  EXPECT_TRUE(Eventually([&] { return client.failed() == 1; }));
+  EXPECT_EQ(client.last_failure().code(), absl::StatusCode::kResourceExhausted)
+      << client.last_failure();
+  go_on.Notify();
+  server.BlockHandlers(nullptr);
+  client.Open(connection);
+  EXPECT_TRUE(Eventually([&] { return client.answered() == 1; }));
+  EXPECT_EQ(client.down(), 0);
+}
+
+TEST(ConnectionTest, AConnectionKeepsSoManyMethodsAndNotMore) {
+  std::deque<std::string> paths;  // as long as a call may wait with one
+  Side server;
+  Side client;
+  server.Listen();
+  Connection* const connection = ConnectMany(client, server, 1).front();
+  constexpr int kFit = MethodLimit::kMaxBytes / kMaxPathBytes;
+  for (int i = 0; i < kFit + 10; ++i) {
+    std::string& path = paths.emplace_back(absl::StrCat("/test.Test/", i, "/"));
+    path.resize(kMaxPathBytes, 'x');
+    client.Open(connection, 1, path, static_cast<uint32_t>(i));
+  }
+  EXPECT_TRUE(Eventually(
+      [&] { return client.answered() + client.failed() == kFit + 10; }));
+  EXPECT_EQ(client.answered(), kFit);
+  EXPECT_EQ(client.last_failure().code(), absl::StatusCode::kResourceExhausted)
+      << client.last_failure();
+  // Those that it knows can be called as before.
+  client.Open(connection, 1, "", 0);
+  EXPECT_TRUE(Eventually([&] { return client.answered() == kFit + 1; }));
+  EXPECT_EQ(client.down(), 0);
+}
+
+TEST(ConnectionTest, ConnectionsBeyondTheCompletionQueueAreRefused) {
+  constexpr int kFit = 3;
+  Side server;
+  server.Listen();
+  Side client({}, [](testing::MeddledDevice& device) {
+    device.limits().max_cqe = 5952 + kFit * 256;
+  });
+  const std::vector<Connection*> connections =
+      ConnectMany(client, server, kFit);
+  const absl::Status refused = client.Connect(server.address()).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("completion queue"));
+  // One that goes makes room.
+  client.Do([&] { connections.front()->Close(absl::CancelledError("")); });
+  EXPECT_TRUE(
+      Eventually([&] { return client.Connect(server.address()).ok(); }));
+}
+
+TEST(ConnectionTest, TheCompletionQueueGrowsWithTheConnections) {
+  constexpr int kConnections = 130;
+  Side server;
+  server.Listen();
+  Side client;
+  ConnectMany(client, server, kConnections);
+  EXPECT_GE(client.device().cq()->cqe, 5952 + kConnections * 256);
+  EXPECT_GE(server.device().cq()->cqe, 5952 + kConnections * 256);
+}
+
+ibv_async_event EventOf(ibv_event_type type) {
+  ibv_async_event event = {};
+  event.event_type = type;
+  return event;
+}
+
+// Two connections, with calls that nobody answers.
+class DeviceEventTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    server_.Listen();
+    server_.AnswerAtOnce(false);
+    connections_ = ConnectMany(client_, server_, 2);
+    for (Connection* const connection : connections_) {
+      client_.Open(connection, 100'000);
+    }
+    ASSERT_TRUE(Eventually([&] { return server_.opened() == 2; }));
+  }
+  void ExpectDown(int count, const std::string& reason) {
+    EXPECT_TRUE(Eventually([&] {
+      return client_.down() == count && client_.failed() == count;
+    })) << client_.down()
+        << " down, " << client_.failed() << " calls failed";
+    EXPECT_THAT(client_.last_down().ToString(), HasSubstr(reason));
+    EXPECT_EQ(client_.last_failure().code(), absl::StatusCode::kUnavailable);
+    EXPECT_TRUE(Eventually([&] { return server_.down() == count; }));
+    // And nothing is left of them.
+    EXPECT_TRUE(Eventually([&] {
+      uint32_t left = 0;
+      client_.Do([&] { left = client_.poller().connection_count(); });
+      return left == static_cast<uint32_t>(2 - count);
+    }));
+  }
+
+  Side server_;
+  Side client_;
+  std::vector<Connection*> connections_;
+};
+
+TEST_F(DeviceEventTest, ABrokenQpClosesItsConnection) {
+  ibv_async_event event = EventOf(IBV_EVENT_QP_FATAL);
+  event.element.qp = client_.device().qps().front();
+  client_.device().Raise(event);
+  ExpectDown(1, "work queue");
+  server_.AnswerAtOnce(true);
+  client_.Open(connections_.back());
+  EXPECT_TRUE(Eventually([&] { return client_.answered() == 1; }));
+}
+
+TEST_F(DeviceEventTest, ABrokenCompletionQueueClosesAllItsConnections) {
+  ibv_async_event event = EventOf(IBV_EVENT_CQ_ERR);
+  event.element.cq = client_.device().cq();
+  client_.device().Raise(event);
+  ExpectDown(2, "CQ");
+  EXPECT_EQ(client_.Connect(server_.address()).status().code(),
+            absl::StatusCode::kUnavailable);
+}
+
+TEST_F(DeviceEventTest, AnotherCompletionQueueIsNobodysBusiness) {
+  ibv_async_event event = EventOf(IBV_EVENT_CQ_ERR);
+  event.element.cq = server_.device().cq();
+  client_.device().Raise(event);
+  client_.device().Raise(EventOf(IBV_EVENT_SRQ_LIMIT_REACHED));
+  client_.device().Raise(EventOf(IBV_EVENT_PORT_ACTIVE));
+  EXPECT_TRUE(Eventually([&] { return client_.device().raised() == 0; }));
+  server_.Answer();
+  EXPECT_TRUE(Eventually([&] { return client_.answered() == 2; }));
+}
+
+TEST_F(DeviceEventTest, ADeviceThatIsGoneClosesEverything) {
+  client_.device().Raise(EventOf(IBV_EVENT_DEVICE_FATAL));
+  ExpectDown(2, "device");
+}
+
+TEST_F(DeviceEventTest, APortThatIsDownClosesItsConnections) {
+  ibv_async_event event = EventOf(IBV_EVENT_PORT_ERR);
+  event.element.port_num = 1;
+  client_.device().Raise(event);
+  ExpectDown(2, "port 1");
+  // It may come up again.
+  ConnectMany(client_, server_, 1);
+}
+
+TEST_F(DeviceEventTest, AQueueThatCannotBePolledClosesEverything) {
+  client_.Do([&] { client_.device().FailPolls(); });
+  client_.device().Raise(EventOf(IBV_EVENT_PORT_ACTIVE));  // wakes it
+  ExpectDown(2, "ibv_poll_cq");
+}
+
+TEST(ConnectionTest, ManyConnectionEventsAreTakenAFewAtATime) {
+  constexpr int kEvents = 1'000'000;
+  Side side({}, [](testing::MeddledDevice& device) {
+    device.FloodConnectionEvents(kEvents);
+  });
+  EXPECT_TRUE(Eventually([&] { return side.device().flood_left() < kEvents; }));
+  // What else there is to do comes in between.
+  side.Do([] {});
+  EXPECT_GT(side.device().flood_left(), 0);
 }
 
 TEST(ConnectionTest, ADeviceWithShortSendQueuesIsRefused) {

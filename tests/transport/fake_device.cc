@@ -149,6 +149,7 @@ int FakeDevice::GetCqEvent(ibv_comp_channel*, ibv_cq**, void**) {
 ibv_cq* FakeDevice::CreateCq(int, void*, ibv_comp_channel*, int) {
   return NotSupported<ibv_cq>();
 }
+int FakeDevice::ResizeCq(ibv_cq*, int) { return EOPNOTSUPP; }
 int FakeDevice::DestroyCq(ibv_cq*) { return EOPNOTSUPP; }
 int FakeDevice::ModifySrq(ibv_srq*, ibv_srq_attr*, int) { return EOPNOTSUPP; }
 int FakeDevice::QuerySrq(ibv_srq*, ibv_srq_attr*) { return EOPNOTSUPP; }

@@ -66,6 +66,7 @@ class FakeDevice final : public Device {
   int GetCqEvent(ibv_comp_channel*, ibv_cq**, void**) override;
   void AckCqEvents(ibv_cq*, unsigned int) override {}
   ibv_cq* CreateCq(int, void*, ibv_comp_channel*, int) override;
+  int ResizeCq(ibv_cq*, int) override;
   int DestroyCq(ibv_cq*) override;
   int ModifySrq(ibv_srq*, ibv_srq_attr*, int) override;
   int QuerySrq(ibv_srq*, ibv_srq_attr*) override;

@@ -164,6 +164,23 @@ TEST(FrameTest, SlotAndCountersKeepTheirExtremes) {
   }
 }
 
+TEST(MethodLimitTest, IsOfPathsAndOfTheirBytes) {
+  MethodLimit many;
+  for (uint32_t i = 0; i < MethodLimit::kMaxMethods; ++i) {
+    ASSERT_TRUE(many.HasRoom("/a.B/C"));
+    many.Add("/a.B/C");
+  }
+  EXPECT_FALSE(many.HasRoom("/"));
+
+  MethodLimit large;
+  const std::string path(kMaxPathBytes, 'x');
+  for (size_t i = 0; i < MethodLimit::kMaxBytes / kMaxPathBytes; ++i) {
+    ASSERT_TRUE(large.HasRoom(path));
+    large.Add(path);
+  }
+  EXPECT_FALSE(large.HasRoom("/"));
+}
+
 TEST(FrameTest, SegmentsSurviveTheTrip) {
   for (const Segment& segment :
        {Segment{0, 1, 0}, Segment{UINT64_MAX, 1, UINT32_MAX},

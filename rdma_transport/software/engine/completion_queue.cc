@@ -3,6 +3,8 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <utility>
 
 #include "rdma_transport/software/engine/asymmetric_fence.h"
 
@@ -66,6 +68,19 @@ int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
     Housekeep();
   }
   return count;
+}
+
+int CompletionQueue::Resize(uint32_t capacity) {
+  if (capacity < queued_) return EINVAL;
+  std::unique_ptr<Entry[]> queue(new Entry[capacity]);
+  for (uint32_t i = 0; i < queued_; ++i) {
+    queue[i] = queue_[(uint64_t{queue_head_} + i) % capacity_];
+  }
+  queue_ = std::move(queue);
+  queue_head_ = 0;
+  capacity_ = capacity;
+  cqe = static_cast<int>(capacity);
+  return 0;
 }
 
 void CompletionQueue::DrainQueue() {

@@ -51,6 +51,8 @@ class CompletionQueue final : public ibv_cq {
 
   // ibv_poll_cq(3).
   int Poll(int capacity, ibv_wc* completions);
+  // ibv_resize_cq(3). EINVAL: less than there is in it.
+  int Resize(uint32_t capacity);
   // ibv_req_notify_cq(3).
   int RequestNotify(bool solicited_only);
 
@@ -130,7 +132,7 @@ class CompletionQueue final : public ibv_cq {
   uint32_t idle_turns_ = 0;
   PollSchedule schedule_;
 
-  const uint32_t capacity_;
+  uint32_t capacity_;
   uint32_t queue_head_ = 0;
   std::unique_ptr<Entry[]> queue_;  // of capacity_ entries
 

@@ -201,6 +201,12 @@ ibv_cq* EngineDevice::CreateCq(int cqe, void* cq_context,
                              segment_.cq_line(line), line, async_events_.get());
 }
 
+int EngineDevice::ResizeCq(ibv_cq* cq, int cqe) {
+  if (cqe < 1 || cqe > kMaxCqEntries) return EINVAL;
+  const auto lock = LockQueues();
+  return FromVerbs(cq)->Resize(static_cast<uint32_t>(cqe));
+}
+
 int EngineDevice::DestroyCq(ibv_cq* cq) {
   CompletionQueue* const queue = FromVerbs(cq);
   {
