@@ -140,6 +140,10 @@ ibv_cq* HardwareDevice::CreateCq(int cqe, void* cq_context,
   return ibv_create_cq(context_, cqe, cq_context, channel, comp_vector);
 }
 
+int HardwareDevice::ResizeCq(ibv_cq* cq, int cqe) {
+  return ibv_resize_cq(cq, cqe);
+}
+
 int HardwareDevice::DestroyCq(ibv_cq* cq) { return ibv_destroy_cq(cq); }
 
 // --- Queues ------------------------------------------------------------------

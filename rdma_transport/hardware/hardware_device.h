@@ -54,6 +54,7 @@ class HardwareDevice final : public Device {
 
   ibv_cq* CreateCq(int cqe, void* cq_context, ibv_comp_channel* channel,
                    int comp_vector) override;
+  int ResizeCq(ibv_cq* cq, int cqe) override;
   int DestroyCq(ibv_cq* cq) override;
 
   ibv_srq* CreateSrq(ibv_pd* pd, ibv_srq_init_attr* init) override;

@@ -159,6 +159,10 @@ class FailingDevice final : public Device {
       return inner_->CreateCq(cqe, cq_context, channel, comp_vector);
     });
   }
+  int ResizeCq(ibv_cq* cq, int cqe) override {
+    if (const int error = plan_->OnCall("ResizeCq")) return error;
+    return inner_->ResizeCq(cq, cqe);
+  }
   int DestroyCq(ibv_cq* cq) override {
     return Destroyed("CQ", inner_->DestroyCq(cq));
   }
