@@ -109,13 +109,13 @@ absl::Status Poller::Init(const Options& options) {
       return status;
     }
   }
-  context_->AddListener(this);
+  context_->AddListener(&event_listener_);
   return absl::OkStatus();
 }
 
 Poller::~Poller() {
   StopKeepers();
-  context_->RemoveListener(this);
+  context_->RemoveListener(&event_listener_);
   for (Task* task = tasks_.exchange(nullptr); task != nullptr;) {
     delete std::exchange(task, task->next);
   }
@@ -271,10 +271,10 @@ bool Poller::PollCompletions() {
   if (next_completion_ == completion_count_) {
     next_completion_ = completion_count_ = 0;
     const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
-    if (count < 0 && failure_.ok()) {
-      Fail(absl::UnavailableError("ibv_poll_cq failed"));
+    if (count <= 0) {
+      if (count < 0) Fail(absl::UnavailableError("ibv_poll_cq failed"));
+      return OnSwept();
     }
-    if (count <= 0) return OnSwept();
     completion_count_ = count;
   }
   // The rest of a batch is the poller's, not this thread's: a callback may end
@@ -435,6 +435,7 @@ void Poller::HandleDeviceEvent(const DeviceEvent& event) {
 }
 
 void Poller::Fail(const absl::Status& why) {
+  if (!failure_.ok()) return;
   failure_ = why;
   rpc::Log(rpc::LogLevel::kError,
            absl::StrCat(std::string(why.message()),

@@ -89,7 +89,7 @@ class CallDeliverer {
   ~CallDeliverer() = default;
 };
 
-class Poller final : public DeviceEventListener {
+class Poller {
  public:
   struct Options {
     uint32_t receive_buffer_bytes = 11264;
@@ -223,6 +223,16 @@ class Poller final : public DeviceEventListener {
  private:
   friend class PollerMonitor;
 
+  class EventListener final : public DeviceEventListener {
+   public:
+    explicit EventListener(Poller* poller) : poller_(poller) {}
+
+   private:
+    void OnDeviceEvent(const DeviceEvent& event) override {
+      poller_->OnDeviceEvent(event);
+    }
+    Poller* const poller_;
+  };
   struct Task {
     absl::AnyInvocable<void()> run;
     Task* next = nullptr;
@@ -238,7 +248,7 @@ class Poller final : public DeviceEventListener {
   bool Turn();
   bool PollCompletions();
   bool OnSwept();
-  void OnDeviceEvent(const DeviceEvent& event) override;
+  void OnDeviceEvent(const DeviceEvent& event);
   void HandleDeviceEvent(const DeviceEvent& event);
   void Fail(const absl::Status& why);
   void BreakConnections(const absl::Status& why, bool completions_lost);
@@ -304,8 +314,6 @@ class Poller final : public DeviceEventListener {
   int completion_count_ = 0;
   uint32_t turns_ = 0;
   int64_t last_look_ns_ = 0;
-  uint32_t reserved_completions_ = 0;
-  absl::Status failure_;
   TimerWheel timers_;
   CallTable calls_;
   absl::flat_hash_map<uint32_t, PolledConnection*> connections_;
@@ -343,6 +351,11 @@ class Poller final : public DeviceEventListener {
   std::atomic<int> active_keepers_{0};  // not parked
   std::atomic<bool> keepers_started_{false};
   std::atomic<bool> stopping_{false};
+
+  // The driver's, and not of the hot path.
+  uint32_t reserved_completions_ = 0;
+  absl::Status failure_;
+  EventListener event_listener_{this};
 };
 
 }  // namespace rdma
