@@ -84,6 +84,7 @@ void ShmConnectionManager::Destroy(CmId* cm_id) {
   if (id->link != nullptr) id->link->HangUp();
   if (id->state == Id::State::kListening) DestroyUntold(id);
   std::erase_if(events_, [id](const CmEvent& event) { return event.id == id; });
+  ClearCounterIfIdle();
   ids_.erase(id);
 }
 
@@ -109,11 +110,14 @@ std::optional<CmEvent> ShmConnectionManager::GetEvent() {
   if (events_.empty()) return std::nullopt;
   CmEvent event = std::move(events_.front());
   events_.pop_front();
-  if (events_.empty()) {
-    eventfd_t value;
-    eventfd_read(counter_.get(), &value);
-  }
+  ClearCounterIfIdle();
   return event;
+}
+
+void ShmConnectionManager::ClearCounterIfIdle() {
+  if (!events_.empty()) return;
+  eventfd_t value;
+  eventfd_read(counter_.get(), &value);
 }
 
 void ShmConnectionManager::PushEvent(CmEvent event) {

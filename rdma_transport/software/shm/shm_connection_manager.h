@@ -101,6 +101,7 @@ class ShmConnectionManager final : public ConnectionManager {
   absl::Status Establish(Id* id, QueuePair* qp, const HandshakeSetup& peer,
                          ShmLink::Peer mapped);
   void PushEvent(CmEvent event);
+  void ClearCounterIfIdle();
   bool Watch(Id* id, uint32_t events);
   void Unwatch(Id* id);
   void SetDeadline(Id* id, int64_t deadline_ns);
