@@ -93,6 +93,14 @@ void ShmConnectionManager::SendHello(Id* id) {
     FailConnect(id, absl::CancelledError("connect: the QP was destroyed"));
     return;
   }
+  // The name of a listener is anybody's who takes it first: nothing of ours is
+  // sent before it is known whose this is.
+  if (const absl::Status user = CheckPeersUser(*id); !user.ok()) {
+    FailConnect(id, absl::PermissionDeniedError(
+                        absl::StrCat("connecting to ", id->peer.ToString(),
+                                     ": ", std::string(user.message()))));
+    return;
+  }
   absl::StatusOr<ShmLink::Local> segment =
       ShmLink::Local::Create(RingLinesFor(qp->max_send_wr()), qp->access());
   if (!segment.ok()) {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -234,6 +235,21 @@ void ShmConnectionManager::OnDeadline(Id* id) {
 }
 
 // --- What both sides do ------------------------------------------------------
+
+absl::Status ShmConnectionManager::CheckPeersUser(const Id& id) const {
+  if (device_->options().allow_other_users) return absl::OkStatus();
+  // Of a listener these are the credentials with which it began to listen.
+  ucred peer = {};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(id.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) !=
+      0) {
+    return absl::PermissionDeniedError("the peer's user is not known");
+  }
+  if (peer.uid == geteuid()) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the peer is of user ", peer.uid, ", this process of user ", geteuid(),
+      ": open the device with allow_other_users if they trust each other"));
+}
 
 HandshakeSetup ShmConnectionManager::MakeSetup(
     const QueuePair& qp, const ConnectionParameters& parameters,

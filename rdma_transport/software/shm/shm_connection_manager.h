@@ -6,9 +6,9 @@
 // the socket then stays for the life of the connection, and its end is how a
 // peer's death is seen, whatever it died of.
 //
-// Nothing here trusts a peer: who may connect is decided by SO_PEERCRED, what
-// is no handshake closes its socket only, and handshakes that do not come are
-// limited in number and time.
+// Nothing here trusts a peer: with whom there is a connection at all is decided
+// by SO_PEERCRED on both sides, what is no handshake closes its socket only,
+// and handshakes that do not come are limited in number and time.
 //
 // Thread rule: one thread at a time. It may be another one than the QPs' once
 // they are connected.
@@ -84,14 +84,14 @@ class ShmConnectionManager final : public ConnectionManager {
   void AddHalfOpen(Id* listener, UniqueFd socket);
   void EvictHalfOpen();
   void DestroyUntold(Id* listener);
-  // A hello that is refused by the device; empty: it is fine.
-  std::string ReasonToRefuse(const Id& id) const;
   void RejectAndForget(Id* id, const std::string& reason);
   // Closes a socket that did not behave.
   void Drop(Id* id, std::string_view why);
 
-  // --- Both
-  // -------------------------------------------------------------------
+  // --- Both ---
+  // Whether the other side of the socket is a process of our user, where that
+  // is asked for: PERMISSION_DENIED if not, with both users.
+  absl::Status CheckPeersUser(const Id& id) const;
   HandshakeSetup MakeSetup(const QueuePair& qp,
                            const ConnectionParameters& parameters,
                            const SocketAddress& address) const;
