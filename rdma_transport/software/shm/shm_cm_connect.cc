@@ -14,7 +14,8 @@ namespace rdma::soft {
 namespace {
 
 // Longer ones, infinite ones among them, count as this.
-constexpr absl::Duration kMaxConnectTimeout = absl::Hours(24 * 365);
+constexpr int64_t kMaxConnectTimeoutNs =
+    int64_t{365} * 24 * 3600 * 1'000'000'000;
 
 // A listener whose backlog is full is tried again after this.
 constexpr int64_t kBusyRetryNs = 1'000'000;
@@ -52,7 +53,9 @@ absl::StatusOr<CmId*> ShmConnectionManager::Connect(
   id->qp_num = qp->qp_num;
   id->parameters = parameters;
   id->connect_deadline_ns =
-      device_->clock()->NowNanoseconds() + absl::ToInt64Nanoseconds(timeout);
+      device_->clock()->NowNanoseconds() +
+      std::clamp<int64_t>(absl::ToInt64Nanoseconds(timeout), 0,
+                          kMaxConnectTimeoutNs);
   ids_.emplace(id, std::move(owner));
   if (!IsAddressOfThisHost(address)) {
     FailConnect(id, absl::UnavailableError(absl::StrCat(
