@@ -261,8 +261,10 @@ void QueuePair::OnRing() {
 }
 
 void QueuePair::OnHangUp() {
-  context_.send_cq->SetAttention();
-  context_.recv_cq->SetAttention();
+  context_.recv_cq->SetAttention(this);
+  if (context_.send_cq != context_.recv_cq) {
+    context_.send_cq->SetAttention(this);
+  }
 }
 
 }  // namespace rdma::soft

@@ -240,7 +240,7 @@ void Requester::UpdateBusy() {
       (!reads_.empty() || (blocked_by_own_work_ && sq_.started_ != sq_.tail_));
   if (busy == busy_) return;
   busy_ = busy;
-  qp_->send_cq->AddBusy(busy ? 1 : -1);
+  qp_->send_cq->SetBusy(qp_->target, busy);
 }
 
 }  // namespace rdma::soft
