@@ -174,9 +174,8 @@ int CompletionQueue::RequestNotify(bool solicited_only) {
     armed_ = Armed::kSolicited;
   }
   Rearm();
-  // Peers either see the new number, or the consumer's next poll, which the
-  // verbs ask for, sees what they sent: on whichever connection.
-  AsymmetricFence::Heavy();
+  // The consumer polls next, as the verbs ask for, and sees what peers sent
+  // before: on whichever connection.
   schedule_.LookEverywhere();
   if (busy()) channel()->Kick();
   return 0;
@@ -188,6 +187,8 @@ void CompletionQueue::Rearm() {
   line_->armed.store(
       arm_number_ | (armed_ == Armed::kSolicited ? kSolicitedOnly : 0),
       std::memory_order_relaxed);
+  // Peers either see the new number, or we see what they sent.
+  AsymmetricFence::Heavy();
 }
 
 void CompletionQueue::Fire() {

@@ -99,7 +99,8 @@ class CompletionQueue final : public ibv_cq {
   // --------------------------------------------------------
 
   bool armed() const { return armed_ != Armed::kNo; }
-  // Tells peers a new number, without the fence.
+  // Tells peers a new number. What they sent before they could see it, without
+  // ringing, is there to be seen on return.
   void Rearm();
   // One turn without a caller's array.
   void ProgressSome();

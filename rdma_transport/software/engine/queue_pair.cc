@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "rdma_transport/software/engine/asymmetric_fence.h"
 #include "rdma_transport/software/log.h"
 
 namespace rdma::soft {
@@ -254,10 +253,8 @@ void QueuePair::OnRing() {
     cq->Rearm();
     armed = true;
   }
-  if (!armed) return;
   // What the peer sent without ringing, because it had rung for the old number.
-  AsymmetricFence::Heavy();
-  Progress();
+  if (armed) Progress();
 }
 
 void QueuePair::OnHangUp() {
