@@ -121,7 +121,11 @@ void QueuePair::Progress() {
   }
   uint64_t own_budget_bytes = kCopyQuantumBytes;
   uint64_t* const budget_bytes = Budget(&own_budget_bytes);
-  if (live_link_->HasIncoming() && !TakePackets(budget_bytes)) return;
+  if (live_link_->HasIncoming()) {
+    if (!TakePackets(budget_bytes)) return;
+  } else if (receive_busy_) [[unlikely]] {
+    SetReceiveBusy(false);
+  }
   if (requester_.NeedsService() && requester_.Progress(budget_bytes)) {
     EnterError(Farewell::kTellPeer);
     return;
@@ -153,14 +157,29 @@ bool QueuePair::MoreToDeliver() const {
 
 bool QueuePair::TakePackets(uint64_t* budget_bytes) {
   bool taken = false;
-  for (uint64_t i = 0; i < kPacketsPerTurn && live_link_->HasIncoming(); ++i) {
-    const PacketResult result = TakePacket(budget_bytes);
+  uint64_t left = kPacketsPerTurn;
+  PacketResult result = PacketResult::kTaken;
+  while (left != 0 && live_link_->HasIncoming()) {
+    result = TakePacket(budget_bytes);
     if (result == PacketResult::kEnded) return false;
-    if (result == PacketResult::kWaits) break;
+    if (result != PacketResult::kTaken) break;
     taken = true;
+    --left;
   }
   if (taken && !responder_.discarding()) live_link_->Acknowledge();
+  // What is left for the next turn for no reason of the peer's, it rings for
+  // no more.
+  const bool busy = result == PacketResult::kLater ||
+                    (left == 0 && live_link_->HasIncoming());
+  if (busy != receive_busy_) [[unlikely]]
+    SetReceiveBusy(busy);
   return true;
+}
+
+void QueuePair::SetReceiveBusy(bool busy) {
+  if (busy == receive_busy_) return;
+  receive_busy_ = busy;
+  context_.recv_cq->SetBusy(this, busy);
 }
 
 QueuePair::PacketResult QueuePair::TakePacket(uint64_t* budget_bytes) {
@@ -199,9 +218,12 @@ QueuePair::PacketResult QueuePair::TakePacket(uint64_t* budget_bytes) {
     case Responder::Result::kConsumed:
       return PacketResult::kTaken;
     case Responder::Result::kNotReady:
-    case Responder::Result::kMore:
+    case Responder::Result::kNotYet:
       needs_service_ = true;
       return PacketResult::kWaits;
+    case Responder::Result::kMore:
+      needs_service_ = true;
+      return PacketResult::kLater;
     case Responder::Result::kViolation:
       OnViolation("a message that describes no memory of its sender");
       return PacketResult::kEnded;
@@ -230,7 +252,8 @@ void QueuePair::CheckDrained() {
 void QueuePair::UpdateService() {
   needs_service_ = state == IBV_QPS_RTS || state == IBV_QPS_SQD
                        ? requester_.NeedsService() ||
-                             responder_.NeedsService() || drain_pending_
+                             responder_.NeedsService() || receive_busy_ ||
+                             drain_pending_
                        : false;
 }
 

@@ -106,8 +106,10 @@ class QueuePair final : public ibv_qp,
   bool MoreToDeliver() const;
   // Takes packets. False: the QP left RTS.
   bool TakePackets(uint64_t* budget_bytes);
-  enum class PacketResult { kTaken, kWaits, kEnded };
+  // kWaits: for the peer or the consumer. kLater: for the next turn.
+  enum class PacketResult { kTaken, kWaits, kLater, kEnded };
   PacketResult TakePacket(uint64_t* budget_bytes);
+  void SetReceiveBusy(bool busy);
   void OnViolation(const char* what);
   // The peer rang: CQs that are still armed get a number that it did not ring
   // for.
@@ -129,6 +131,7 @@ class QueuePair final : public ibv_qp,
   ibv_qp_attr attributes_ = {};
   std::shared_ptr<Link> link_;
   bool watched_ = false;
+  bool receive_busy_ = false;   // counted in the receive CQ's busy targets
   bool drain_pending_ = false;  // SQ_DRAINED is to be raised
   Requester requester_;
   Responder responder_;

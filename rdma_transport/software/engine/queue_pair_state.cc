@@ -148,6 +148,7 @@ void QueuePair::EnterError(Farewell farewell) {
       link_->Wake(/*solicited=*/true);
     }
   }
+  SetReceiveBusy(false);
   requester_.Flush();
   responder_.Flush();
   if (srq_ != nullptr) {
@@ -160,6 +161,7 @@ void QueuePair::EnterError(Farewell farewell) {
 void QueuePair::EnterReset() {
   if (link_ != nullptr) link_->MarkClosed();
   DropLink();
+  SetReceiveBusy(false);
   requester_.Reset();
   responder_.Reset();
   context_.send_cq->DropCompletions(this);

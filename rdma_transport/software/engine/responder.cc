@@ -191,7 +191,8 @@ Responder::Result Responder::ContinueHeld(const Packet& packet,
   // flushed with the QP.
   if (qp_->link->PeerClosed()) {
     discarding_ = true;
-    return Result::kMore;
+    qp_->link->Consume();
+    return Result::kConsumed;
   }
   const uint64_t wr_id = held_->wr_id;
   const auto byte_len = static_cast<uint32_t>(held_->total_bytes);
@@ -215,7 +216,7 @@ Responder::Result Responder::CopyPiece(uint64_t* budget_bytes) {
       if (held.waiting_since_ns == 0) held.waiting_since_ns = now_ns;
       return now_ns - held.waiting_since_ns > kAnnouncementLimitNs
                  ? Result::kViolation
-                 : Result::kMore;
+                 : Result::kNotYet;
     }
     case Link::Access::kOk:
       break;
