@@ -200,6 +200,7 @@ class Link {
   // Whether the peer rang since the last call. It rings once for each arming of
   // a CQ: one that is still armed must be armed anew.
   bool TakeRing() { return std::exchange(rang_, false); }
+  bool rang() const { return rang_; }
   // What the last kViolation was.
   virtual const char* violation() const = 0;
 

@@ -88,9 +88,12 @@ int QueuePair::PostSend(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     needs_service_ = true;
     context_.send_cq->Touch(this);
   }
-  // Nobody may poll before there is an event, and what is over already makes
-  // one.
-  if (needs_service_ && context_.send_cq->armed()) Progress();
+  // Nobody may poll before there is an event: what is over already makes one,
+  // and so does what the peer rang for, if the ring was heard while posting.
+  if ((needs_service_ && context_.send_cq->armed()) ||
+      (live_link_ != nullptr && live_link_->rang())) [[unlikely]] {
+    Progress();
+  }
   return error;
 }
 
