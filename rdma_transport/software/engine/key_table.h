@@ -54,6 +54,9 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 // In KeyEntry::access beside ibv_access_flags: a window, which is no lkey.
 inline constexpr uint32_t kWindowKey = 1u << 31;
+// Of ibv_access_flags, with which a peer changes memory: REMOTE_WRITE and
+// REMOTE_ATOMIC.
+inline constexpr uint32_t kRemoteWriting = 1u << 1 | 1u << 3;
 
 // What a key stood for when it was looked up.
 struct KeyRange {
@@ -124,6 +127,15 @@ class KeyView {
            (entry.access.load(std::memory_order_relaxed) &
             (needed | kWindowKey)) == needed &&
            at >= address && bytes <= length && at - address <= length - bytes;
+  }
+
+  // Whether the entry of `key` lets peers write, or did so last: only then can
+  // somebody be writing under it. Any number may be asked for.
+  bool MayBeWritten(uint32_t key) const {
+    const uint32_t index = key >> 8;
+    return index < count_ &&
+           (entries_[index].access.load(std::memory_order_relaxed) &
+            kRemoteWriting) != 0;
   }
 
   // Whether the key was valid all the time since Find: what was read under it

@@ -135,8 +135,9 @@ class Link {
   virtual void Consume() = 0;
   // Tells the peer what was consumed. After every batch of Consumes.
   virtual void Acknowledge() = 0;
-  // The sender's QP left RTS: described payload that was copied before this was
-  // found true is whole, what was copied later may not be.
+  // The peer's QP left RTS: it admits nothing any more, and described payload
+  // that was copied before this was found true is whole, what was copied later
+  // may not be.
   virtual bool PeerClosed() const = 0;
 
   // --- The peer's memory
@@ -163,8 +164,9 @@ class Link {
   virtual bool Announce(uint32_t arena) = 0;
   // The arena is gone: the peer may forget it. Thread-safe.
   virtual void Withdraw(uint32_t arena) = 0;
-  // Whether the peer writes under this key of ours now. Thread-safe.
-  virtual bool PeerIsWriting(uint32_t key) const = 0;
+  // The key of ours that the peer says it writes under now, 0: none. Any number
+  // where it lies. Thread-safe.
+  virtual uint32_t PeersWritingKey() const = 0;
   // What our QP admits.
   virtual void SetAccess(uint32_t access) = 0;
 
@@ -180,14 +182,16 @@ class Link {
     std::lock_guard lock(observer_mutex_);
     if (observer_ != nullptr) observer_->OnHangUp();
   }
-  // Asks whether the peer hung up, at the cost of a system call. Thread-safe.
+  // Asks whether the peer hung up, at the cost of a system call. Once we hung
+  // up this stays as it was then. Thread-safe.
   virtual bool IsPeerGone() const = 0;
   // Null: nobody. Thread-safe; afterwards the previous one is not called.
   void SetObserver(HangUpObserver* observer) {
     std::lock_guard lock(observer_mutex_);
     observer_ = observer;
   }
-  // Our QP left RTS: the peer must not use what our packets describe any more.
+  // Our QP left RTS: the peer must not use what our packets describe any more,
+  // and begins no READ, WRITE or atomic; one that runs may not be over yet.
   virtual void MarkClosed() = 0;
   // Hangs up. Thread-safe.
   virtual void HangUp() = 0;

@@ -120,6 +120,9 @@ class QueuePair final : public ibv_qp,
   void EnterReset();
   void UpdateService();
   void CheckDrained();
+  // Lets the peer begin nothing more in our memory, and waits for what it is
+  // writing there.
+  void CloseLink();
   // Ends the connection's place in this QP.
   void DropLink();
   void Unwatch();

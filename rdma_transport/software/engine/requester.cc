@@ -65,7 +65,6 @@ int Requester::PostOne(const ibv_send_wr& wr) {
   wqe.phase = SendWqe::Phase::kWaiting;
   wqe.sge_count = static_cast<uint8_t>(IsLocal(wr.opcode) ? 0 : wr.num_sge);
   wqe.signaled = signal_all_ || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
-  wqe.revoked = false;
   wqe.status = IBV_WC_SUCCESS;
 
   const bool first = sq_.started_ == sq_.tail_;

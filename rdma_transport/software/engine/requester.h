@@ -112,7 +112,7 @@ class Requester {
   StartResult StartRead(uint32_t index);
   StartResult StartWrite(uint32_t index, uint64_t* budget_bytes);
   StartResult StartBind(uint32_t index);
-  StartResult StartInvalidate(SendWqe& wqe);
+  StartResult StartInvalidate(uint32_t index);
   // Fills `descriptors` from the SGEs. kStarted: it did.
   StartResult Describe(SendWqe& wqe, const Source& source,
                        Descriptor* descriptors, uint32_t* count);

@@ -51,7 +51,7 @@ Requester::StartResult Requester::Start(uint32_t index,
   SendWqe& wqe = sq_.At(index);
   if (IsLocal(wqe.opcode)) {
     return wqe.opcode == IBV_WR_BIND_MW ? StartBind(index)
-                                        : StartInvalidate(wqe);
+                                        : StartInvalidate(index);
   }
   if (unreachable_) return Fail(wqe, IBV_WC_RETRY_EXC_ERR);
   if (IsRead(wqe.opcode)) return StartRead(index);
@@ -144,7 +144,7 @@ Requester::StartResult Requester::StartWrite(uint32_t index,
                                              uint64_t* budget_bytes) {
   SendWqe& wqe = sq_.At(index);
   SendDetail& detail = sq_.DetailAt(index);
-  if (detail.bytes_done != wqe.byte_len) {
+  if (detail.bytes_done != wqe.byte_len || wqe.byte_len == 0) {
     if (*budget_bytes == 0) return StartResult::kBusy;
     switch (WriteStep(*qp_, wqe, detail, sq_.SgesAt(index), budget_bytes)) {
       case StepResult::kDone:
@@ -192,15 +192,23 @@ Requester::StartResult Requester::StartBind(uint32_t index) {
   return StartResult::kStarted;
 }
 
-Requester::StartResult Requester::StartInvalidate(SendWqe& wqe) {
+Requester::StartResult Requester::StartInvalidate(uint32_t index) {
+  SendWqe& wqe = sq_.At(index);
+  SendDetail& detail = sq_.DetailAt(index);
   const uint32_t rkey = wqe.immediate;
-  if (!wqe.revoked && !qp_->memory->Invalidate(rkey, qp_->pd, qp_->qp_num)) {
+  if (!detail.revoked && !qp_->memory->Invalidate(rkey, qp_->pd, qp_->qp_num)) {
     return Fail(wqe, IBV_WC_MW_BIND_ERR);
   }
-  wqe.revoked = true;
-  if (qp_->link != nullptr && qp_->link->PeerIsWriting(rkey) &&
-      !qp_->link->IsPeerGone()) {
-    return StartResult::kBusy;
+  detail.revoked = true;
+  if (qp_->link != nullptr && qp_->link->PeersWritingKey() == rkey &&
+      qp_->memory->MayBeWritten(rkey) && !qp_->link->IsPeerGone()) {
+    // A peer that is stopped in its write, or only says that it writes, holds
+    // us no longer than DeregMr.
+    const int64_t now_ns = qp_->clock->NowNanoseconds();
+    if (detail.waiting_since_ns == 0) detail.waiting_since_ns = now_ns;
+    return now_ns - detail.waiting_since_ns > MemoryRegistry::kRevokeLimitNs
+               ? Fail(wqe, IBV_WC_MW_BIND_ERR)
+               : StartResult::kBusy;
   }
   wqe.phase = SendWqe::Phase::kDone;
   return StartResult::kStarted;

@@ -78,7 +78,7 @@ class ShmLink final : public Link {
 
   bool Announce(uint32_t arena) override;
   void Withdraw(uint32_t arena) override;
-  bool PeerIsWriting(uint32_t key) const override;
+  uint32_t PeersWritingKey() const override;
   void SetAccess(uint32_t access) override;
 
   bool IsPeerGone() const override;
@@ -151,6 +151,8 @@ class ShmLink final : public Link {
   MappingCache* const cache_;
   const char* violation_ = "";
 
+  // We hung up while the peer was there.
+  std::atomic<bool> hung_up_on_peer_{false};
   std::atomic<uint64_t> announced_bits_[kFastArenas / 64] = {};
   std::mutex control_mutex_;
   std::unordered_set<uint32_t> announced_;  // guarded by control_mutex_

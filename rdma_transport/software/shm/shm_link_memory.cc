@@ -148,8 +148,8 @@ void ShmLink::FlushControl() {
   control_pending_.store(!pending_.empty(), std::memory_order_relaxed);
 }
 
-bool ShmLink::PeerIsWriting(uint32_t key) const {
-  return theirs_->writing_key.load(std::memory_order_acquire) == key;
+uint32_t ShmLink::PeersWritingKey() const {
+  return theirs_->writing_key.load(std::memory_order_acquire);
 }
 
 void ShmLink::SetAccess(uint32_t access) {
@@ -159,6 +159,8 @@ void ShmLink::SetAccess(uint32_t access) {
 // --- Life --------------------------------------------------------------------
 
 bool ShmLink::IsPeerGone() const {
+  // Our own hanging up looks like the peer's.
+  if (hung_up_on_peer_.load(std::memory_order_acquire)) return false;
   if (hung_up()) return true;
   pollfd socket = {.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
   return poll(&socket, 1, 0) == 1;
@@ -170,7 +172,10 @@ void ShmLink::MarkClosed() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-void ShmLink::HangUp() { shutdown(socket_.get(), SHUT_RDWR); }
+void ShmLink::HangUp() {
+  if (!IsPeerGone()) hung_up_on_peer_.store(true, std::memory_order_release);
+  shutdown(socket_.get(), SHUT_RDWR);
+}
 
 void ShmLink::Service() {
   if (control_pending_.load(std::memory_order_relaxed)) FlushControl();
