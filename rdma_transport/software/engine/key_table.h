@@ -162,8 +162,10 @@ class KeyTable {
   // Takes a free entry, with no access yet, and returns the key to start with;
   // nothing where the table is full.
   std::optional<uint32_t> Allocate();
+  // The entry's next owner starts behind the last key that stood for it, so
+  // that who still holds that one misses for as long as 8 bits can tell.
   // REQUIRES: the entry is not granted.
-  void Free(uint32_t key);
+  void Free(uint32_t last_key);
 
   // Makes `key` valid. `range.state` is ignored.
   // REQUIRES: the entry was allocated and is not granted.

@@ -153,7 +153,10 @@ int MemoryRegistry::DeallocMw(MemoryWindow* window) {
     std::lock_guard lock(mutex_);
     windows_[window->handle] = nullptr;
   }
-  keys_.Free(window->handle << 8);
+  // The consumer chooses the keys of a window, and may have stepped beyond the
+  // last one that was bound.
+  keys_.Free(window->key != 0 ? window->key
+                              : window->handle << 8 | (window->rkey & 0xff));
   FromVerbs(window->pd)->users.fetch_sub(1);
   delete window;
   return 0;
