@@ -35,7 +35,7 @@ int Requester::Post(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   }
   if (!reads_.empty()) {
     uint64_t budget_bytes = kPostQuantumBytes;
-    if (running_) RunReads(&budget_bytes);
+    RunReads(&budget_bytes);
     UpdateBusy();
   }
   if (sent_) WakePeer();
@@ -133,7 +133,7 @@ void Requester::RunReads(uint64_t* budget_bytes) {
 
 bool Requester::Progress(uint64_t* budget_bytes) {
   if (sq_.started_ != sq_.tail_) StartWaiting(budget_bytes);
-  if (running_ && !reads_.empty()) RunReads(budget_bytes);
+  if (!reads_.empty()) RunReads(budget_bytes);
   UpdateBusy();
   if (sent_) WakePeer();
   return CompleteFinished();
@@ -235,8 +235,7 @@ void Requester::Reset() {
 
 void Requester::UpdateBusy() {
   const bool busy =
-      running_ &&
-      (!reads_.empty() || (blocked_by_own_work_ && sq_.started_ != sq_.tail_));
+      !reads_.empty() || (blocked_by_own_work_ && sq_.started_ != sq_.tail_);
   if (busy == busy_) return;
   busy_ = busy;
   qp_->send_cq->SetBusy(qp_->target, busy);

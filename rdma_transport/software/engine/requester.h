@@ -65,7 +65,8 @@ class Requester {
   // request failed and was completed, all older ones too; the QP goes to ERR.
   bool Progress(uint64_t* budget_bytes);
 
-  // RTS, or not. REQUIRES for running: connected, or SetUnreachable.
+  // Whether requests are started, as in RTS; those that were go on without, as
+  // in SQD. REQUIRES for running: connected, or SetUnreachable.
   void SetRunning(bool running) { running_ = running; }
   // RTS without a connection, or to a peer that takes nothing any more: what is
   // posted fails with RETRY_EXC_ERR, as retries to nobody do.
@@ -83,8 +84,8 @@ class Requester {
   void Reset();
 
   void Retire(uint32_t slots) { sq_.free_ += slots; }
-  // All that was posted is over.
-  bool drained() const { return sq_.done_ == sq_.tail_; }
+  // All that was started is over.
+  bool drained() const;
 
  private:
   enum class StartResult {
@@ -105,6 +106,8 @@ class Requester {
 
   // Nothing but room stands in its way.
   bool MayStart(const SendWqe& wqe) const;
+  // It waits first in line, and part of it was done: it is not held back.
+  bool IsHalfDone(const SendWqe& wqe) const;
   // Starts what waits, in order.
   void StartWaiting(uint64_t* budget_bytes);
   StartResult Start(uint32_t index, uint64_t* budget_bytes);

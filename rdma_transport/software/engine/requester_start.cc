@@ -43,7 +43,19 @@ void Requester::StartWaiting(uint64_t* budget_bytes) {
 }
 
 bool Requester::MayStart(const SendWqe& wqe) const {
-  return running_ && !failed_ && (!wqe.Has(IBV_SEND_FENCE) || reads_.empty());
+  return (running_ || IsHalfDone(wqe)) && !failed_ &&
+         (!wqe.Has(IBV_SEND_FENCE) || reads_.empty());
+}
+
+bool Requester::IsHalfDone(const SendWqe& wqe) const {
+  if (sq_.started_ == sq_.tail_ || &wqe != &sq_.At(sq_.started_)) return false;
+  const SendDetail& detail = sq_.DetailAt(sq_.started_);
+  if (IsWrite(wqe.opcode)) return detail.bytes_done != 0;
+  return wqe.opcode == IBV_WR_LOCAL_INV && detail.revoked;
+}
+
+bool Requester::drained() const {
+  return sq_.done_ == sq_.started_ && !IsHalfDone(sq_.At(sq_.started_));
 }
 
 Requester::StartResult Requester::Start(uint32_t index,

@@ -66,7 +66,11 @@ class SendQueue {
   bool full() const { return tail_ - free_ == depth_; }
 
   SendWqe& At(uint32_t index) { return wqes_[index & mask_]; }
+  const SendWqe& At(uint32_t index) const { return wqes_[index & mask_]; }
   SendDetail& DetailAt(uint32_t index) { return details_[index & mask_]; }
+  const SendDetail& DetailAt(uint32_t index) const {
+    return details_[index & mask_];
+  }
   // The SGEs of a request that waits or runs; inline data is a single one.
   const ibv_sge* SgesAt(uint32_t index) const {
     return reinterpret_cast<const ibv_sge*>(PayloadAt(index));
