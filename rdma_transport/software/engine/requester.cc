@@ -192,8 +192,8 @@ void Requester::OnRefused(ibv_wc_status status) {
 
 void Requester::OnPeerGone() {
   unreachable_ = true;
-  if (failed_) return;
   for (uint32_t index = sq_.done_; index != sq_.started_; ++index) {
+    if (failed_ && index == failed_index_) return;
     SendWqe& wqe = sq_.At(index);
     if (wqe.phase == SendWqe::Phase::kDone ||
         (wqe.phase == SendWqe::Phase::kSent && IsAcknowledged(wqe.position))) {
