@@ -178,6 +178,25 @@ TEST_P(SleepingOwnerTest, AnUnsignaledSendIsNotReported) {
   ExpectNoEvent(client());
 }
 
+// A program that waits for an answer is woken by the answer alone, not by the
+// acknowledgement of its request before, whatever it waited for earlier.
+TEST_P(SleepingOwnerTest, AnAcknowledgementThatNobodyWaitsForWakesNobody) {
+  PostServerReceives(2, 8);
+  pump().Watch(server().recv_cq());
+  ASSERT_EQ(0, Post(client_qp_, SendWr(1).Sge(client_buffer_.sge(0, 8))));
+  EXPECT_THAT(Await(client().send_cq()), Succeeded(1, IBV_WC_SEND));
+  EXPECT_THAT(Await(server().recv_cq()), Received(1000, 8));
+  Sleep(client());
+  Arm(client().send_cq());
+  ExpectEmpty(client().send_cq());
+  DiscardEvents(client());
+  Send(2);
+  EXPECT_THAT(Await(server().recv_cq()), Received(1001, 8));
+  pump().TurnFor(pump().silence());
+  pollfd descriptor = {.fd = client().channel()->fd, .events = POLLIN};
+  EXPECT_EQ(poll(&descriptor, 1, 0), 0);
+}
+
 // The requester sleeps and polls nothing: its device works on.
 TEST_P(SleepingOwnerTest, AReadEndsWhileItsOwnerSleeps) {
   const size_t bytes =

@@ -117,7 +117,10 @@ class Link {
   virtual void Wake(bool solicited) = 0;
   // Packets up to this position were consumed.
   virtual uint64_t acknowledged() = 0;
-  // The peer is to wake us, where we sleep, once it consumed this position.
+  // The peer is to wake us, where we sleep, once it consumed this position; 0:
+  // never. What it consumed before it could see this it does not wake us for:
+  // a packet that is sent after the call is safe, for others the caller orders
+  // this before a look at acknowledged().
   virtual void WantAcknowledgement(uint64_t position) = 0;
 
   // --- Incoming

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "rdma_transport/software/engine/asymmetric_fence.h"
 #include "rdma_transport/software/engine/sge_copy.h"
 #include "rdma_transport/software/engine/work_request.h"
 
@@ -144,10 +145,8 @@ bool Requester::CompleteFinished() {
     SendWqe& wqe = sq_.At(sq_.done_);
     if (wqe.phase == SendWqe::Phase::kReading) return false;
     if (wqe.phase == SendWqe::Phase::kSent && !IsAcknowledged(wqe.position)) {
-      if (signaled_pending_ != 0) {
-        qp_->link->WantAcknowledgement(wqe.position);
-      }
-      return false;
+      if (!AskAgain()) return false;
+      continue;
     }
     const ibv_wc_status status = wqe.status;
     Complete(wqe, status);
@@ -161,10 +160,55 @@ bool Requester::IsAcknowledged(uint64_t position) {
   return acknowledged_ >= position;
 }
 
+// --- Asking for acknowledgements ---------------------------------------------
+//
+// Who sleeps is woken for the oldest signaled request that the peer has not
+// acknowledged, or, where a request waits for room, for any acknowledgement.
+// Asking before the packet is sent costs nothing; the peer may have consumed
+// what is asked for later already, which only matters to those who sleep.
+
+void Requester::AskForNext() {
+  // All that a packet takes is consumed at once.
+  wanted_ = sent_position_ + 1;
+  qp_->link->WantAcknowledgement(wanted_);
+}
+
+bool Requester::AskAgain() {
+  if (signaled_pending_ == 0 || waits_for_room_ || wanted_ > acknowledged_) {
+    return false;
+  }
+  for (uint32_t index = sq_.done_; index != sq_.started_; ++index) {
+    const SendWqe& wqe = sq_.At(index);
+    if (wqe.signaled && wqe.phase == SendWqe::Phase::kSent) {
+      return Ask(wqe.position);
+    }
+  }
+  return false;
+}
+
+bool Requester::Ask(uint64_t position) {
+  if (wanted_ == position) return false;
+  wanted_ = position;
+  qp_->link->WantAcknowledgement(position);
+  // Whoever arms the CQ after this looks himself.
+  if (!qp_->send_cq->armed()) return false;
+  AsymmetricFence::Heavy();
+  const uint64_t before = acknowledged_;
+  acknowledged_ = qp_->link->acknowledged();
+  return acknowledged_ != before;
+}
+
+void Requester::AskForNothing() {
+  if (wanted_ == 0) return;
+  wanted_ = 0;
+  qp_->link->WantAcknowledgement(0);
+}
+
 void Requester::Complete(SendWqe& wqe, ibv_wc_status status) {
   ++sq_.done_;
-  signaled_pending_ -= wqe.signaled;
   if (!wqe.signaled && status == IBV_WC_SUCCESS) return;
+  signaled_pending_ -= wqe.signaled;
+  if (signaled_pending_ == 0 && !waits_for_room_) AskForNothing();
   ibv_wc completion = {};
   completion.wr_id = wqe.wr_id;
   completion.status = status;
@@ -225,10 +269,11 @@ void Requester::Flush() {
 
 void Requester::Reset() {
   running_ = unreachable_ = failed_ = sent_ = sent_solicited_ = false;
+  waits_for_room_ = false;
   sq_.Reset();
   reported_ = sq_.tail_;
   signaled_pending_ = 0;
-  acknowledged_ = 0;
+  acknowledged_ = sent_position_ = wanted_ = 0;
   reads_.clear();
   UpdateBusy();
 }

@@ -130,6 +130,13 @@ class Requester {
   // True: the failed work request was reached.
   bool CompleteFinished();
   bool IsAcknowledged(uint64_t position);
+  // Asks the peer to acknowledge the packet that is sent next.
+  void AskForNext();
+  // Where what was asked for has come: asks for the next that somebody waits
+  // for. True: something more was acknowledged meanwhile.
+  bool AskAgain();
+  bool Ask(uint64_t position);
+  void AskForNothing();
   void Complete(SendWqe& wqe, ibv_wc_status status);
   void UpdateBusy();
   void WakePeer();
@@ -143,7 +150,8 @@ class Requester {
   bool unreachable_ = false;
   bool failed_ = false;  // the work request at failed_index_ did
   bool blocked_by_own_work_ = false;
-  bool busy_ = false;  // counted in the CQ's busy targets
+  bool waits_for_room_ = false;  // the first one that was not started does
+  bool busy_ = false;            // counted in the CQ's busy targets
   bool sent_solicited_ = false;
   bool sent_ = false;  // since the last Wake
   uint32_t failed_index_ = 0;
@@ -151,7 +159,9 @@ class Requester {
   uint32_t reported_ = 0;  // slots before this one are covered by a completion
   uint32_t max_reads_ = 0;
   uint64_t acknowledged_ = 0;
-  ReadFifo reads_;  // slots in phase kReading
+  uint64_t sent_position_ = 0;  // of the last packet
+  uint64_t wanted_ = 0;         // which acknowledgement was asked for; 0: none
+  ReadFifo reads_;              // slots in phase kReading
 };
 
 }  // namespace rdma::soft

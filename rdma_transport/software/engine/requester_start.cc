@@ -127,17 +127,20 @@ Requester::StartResult Requester::PutIntoLink(SendWqe& wqe,
                                               const Packet& packet,
                                               const ConstBytes* parts,
                                               int part_count) {
+  if (wqe.signaled && signaled_pending_ == 0) AskForNext();
   wqe.position = qp_->link->Send(packet, parts, part_count);
   if (wqe.position == 0) [[unlikely]] {
-    // Any acknowledgement makes room.
-    qp_->link->WantAcknowledgement(acknowledged_ + 1);
-    return StartResult::kBlocked;
+    waits_for_room_ = true;
+    // Any acknowledgement makes some, be it one that came just now.
+    return Ask(acknowledged_ + 1) ? StartResult::kBusy : StartResult::kBlocked;
   }
   wqe.phase = SendWqe::Phase::kSent;
   sent_ = true;
   sent_solicited_ |= packet.solicited;
-  if (wqe.signaled && signaled_pending_ == 0) {
-    qp_->link->WantAcknowledgement(wqe.position);
+  sent_position_ = wqe.position;
+  if (waits_for_room_) [[unlikely]] {
+    waits_for_room_ = false;
+    if (signaled_pending_ == 0) AskForNothing();
   }
   return StartResult::kStarted;
 }

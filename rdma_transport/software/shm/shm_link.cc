@@ -153,8 +153,6 @@ uint64_t ShmLink::acknowledged() {
 }
 
 void ShmLink::WantAcknowledgement(uint64_t position) {
-  if (wanted_ == position) return;
-  wanted_ = position;
   own_->acknowledge_at.store(position, std::memory_order_relaxed);
 }
 

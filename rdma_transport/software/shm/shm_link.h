@@ -137,8 +137,6 @@ class ShmLink final : public Link {
   Bell send_bell_;
   Bell* ack_bell_;  // recv_bell_ where the peer uses one CQ for both
   const LinkControl* const theirs_;
-  uint64_t wanted_ = 0;
-
   uint32_t last_arena_ = 0;
   std::shared_ptr<const PeerMapping> last_mapping_;
   std::unordered_map<uint32_t, std::shared_ptr<const PeerMapping>> arenas_;
