@@ -257,8 +257,11 @@ void Requester::Flush() {
   if (qp_->link != nullptr) {
     acknowledged_ = std::max(acknowledged_, qp_->link->acknowledged());
   }
-  failed_ = false;
-  CompleteFinished();
+  // Behind a failure that was completed nothing succeeds, nor fails by itself.
+  const bool failure_completed =
+      failed_ && static_cast<int32_t>(sq_.done_ - failed_index_) > 0;
+  if (!failure_completed) CompleteFinished();
+  failed_ = waits_for_room_ = false;
   while (sq_.done_ != sq_.tail_) {
     Complete(sq_.At(sq_.done_), IBV_WC_WR_FLUSH_ERR);
   }

@@ -182,6 +182,7 @@ TEST_F(RequesterTest, APeerThatIsGoneEndsWhatCameBeforeAFailure) {
   EXPECT_EQ(completions[0].wr_id, 1u);
   EXPECT_EQ(completions[0].status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(completions[1].wr_id, 2u);
+  EXPECT_EQ(completions[1].status, IBV_WC_WR_FLUSH_ERR);
 }
 
 }  // namespace
