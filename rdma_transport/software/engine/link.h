@@ -64,6 +64,14 @@ struct Descriptor {
 };
 static_assert(sizeof(Descriptor) == 16);
 
+// An announcement of memory was sent before the memory can be asked for, or
+// waits for room on its way. A peer whose announcement does not come within
+// this broke the protocol, or is stuck.
+inline constexpr int64_t kAnnouncementLimitNs = 5'000'000'000;
+
+// Arenas that a device may have, and so those that its peers may have to map.
+inline constexpr size_t kMaxArenas = 4096;
+
 inline constexpr uint32_t kMaxInlineBytes = 512;
 inline constexpr uint32_t kMaxSges = 32;
 inline constexpr uint32_t kMaxPayloadBytes = 512;

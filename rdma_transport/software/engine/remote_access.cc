@@ -8,11 +8,6 @@
 namespace rdma::soft {
 namespace {
 
-// An announcement is a message on a local socket that was sent before its
-// memory can be asked for, or waits for room there. A peer that never sends it
-// broke the protocol, or is stuck.
-constexpr int64_t kAnnouncementLimitNs = 5'000'000'000;
-
 StepResult Fail(SendWqe& wqe, ibv_wc_status status) {
   wqe.status = status;
   return StepResult::kFailed;

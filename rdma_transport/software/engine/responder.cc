@@ -8,9 +8,6 @@
 namespace rdma::soft {
 namespace {
 
-// See remote_access.cc.
-constexpr int64_t kAnnouncementLimitNs = 5'000'000'000;
-
 constexpr uint8_t kRetryForEver = 7;
 
 }  // namespace

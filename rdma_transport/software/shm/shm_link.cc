@@ -232,9 +232,13 @@ void ShmLink::FenceBeforeBell() const {
 
 void ShmLink::Ring(Bell* bell, uint32_t armed) {
   // A socket without room is readable on the other side: that wakes as well.
+  SendRing();
+  bell->rung = armed;
+}
+
+void ShmLink::SendRing() {
   const LinkMessage message = {LinkMessageType::kRing, 0};
   SendMessage(socket_.get(), &message, sizeof(message), {});
-  bell->rung = armed;
 }
 
 }  // namespace rdma::soft

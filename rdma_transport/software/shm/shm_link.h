@@ -106,6 +106,7 @@ class ShmLink final : public Link {
   void ExpectNext();
   void FenceBeforeBell() const;
   void Ring(Bell* bell, uint32_t armed);
+  void SendRing();
 
   std::shared_ptr<const PeerMapping> FindArena(uint32_t arena);
   void OnMessage(const ControlMessage& received);
@@ -148,6 +149,7 @@ class ShmLink final : public Link {
   const ArenaTable* const own_arenas_;
   MappingCache* const cache_;
   const char* violation_ = "";
+  bool heard_out_ = false;  // nothing more comes from the socket, or is heard
 
   // We hung up while the peer was there.
   std::atomic<bool> hung_up_on_peer_{false};
