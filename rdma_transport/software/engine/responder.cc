@@ -124,6 +124,7 @@ Responder::Result Responder::ReceiveImmediate(const Packet& packet,
   uint32_t byte_len;
   if (packet.payload_bytes != sizeof(byte_len)) return Result::kViolation;
   qp_->link->Read(0, &byte_len, sizeof(byte_len));
+  if (byte_len > kMaxMessageBytes) return Result::kViolation;
   const uint64_t wr_id = wqe.wr_id;
   Pop();
   return Finish(packet, wr_id, byte_len);
