@@ -204,6 +204,12 @@ void ShmLink::Service() {
 
 void ShmLink::OnMessage(const ControlMessage& received) {
   LinkMessage message;
+  if (received.descriptors_lost) {
+    EndForCause(
+        "sent a descriptor that this process has no room for (raise "
+        "RLIMIT_NOFILE, ulimit -n)");
+    return;
+  }
   if (received.bytes != sizeof(message) || received.truncated) {
     EndForCause("sent what is no message");
     return;
