@@ -56,8 +56,7 @@ class CompletionQueue final : public ibv_cq {
   // ibv_req_notify_cq(3).
   int RequestNotify(bool solicited_only);
 
-  // --- For QPs
-  // ----------------------------------------------------------------
+  // --- For QPs ---
 
   // A QP may be added several times (send and receive queue), and is removed as
   // often.
@@ -95,8 +94,7 @@ class CompletionQueue final : public ibv_cq {
   uint32_t line_index() const { return line_index_; }
   CompletionChannel* channel() const { return FromVerbs(ibv_cq::channel); }
 
-  // --- For the channel
-  // --------------------------------------------------------
+  // --- For the channel ---
 
   bool armed() const { return armed_ != Armed::kNo; }
   // Tells peers a new number. What they sent before they could see it, without

@@ -10,9 +10,8 @@
 // Revoking against a running copy. `state` holds the key and a generation; it
 // is the only word that decides, and the other fields hold still while it is
 // set.
-// - READ: copy, then look at `state` again (StillValid). A key revoked
-// meanwhile
-//   fails the READ, so the owner need not wait for anybody.
+// - READ: copy, then look at `state` again (StillValid). A key that was revoked
+//   meanwhile fails the READ, so the owner need not wait for anybody.
 // - WRITE, atomics: what was written cannot be taken back. The requester first
 //   publishes the key that it writes under (Link::PublishWriting), and the
 //   owner of a revoked key waits until no peer writes under it
@@ -45,8 +44,7 @@ struct alignas(64) KeyEntry {
   std::atomic<uint32_t> arena;
   std::atomic<uint32_t> access;
   std::atomic<uint32_t> pd;
-  std::atomic<uint32_t>
-      qp_num;  // the only QP that may use it; 0: all of the PD
+  std::atomic<uint32_t> qp_num;  // the only one that may use it; 0: all
   std::byte unused[16];
 };
 static_assert(sizeof(KeyEntry) == 64);

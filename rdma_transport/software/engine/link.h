@@ -7,12 +7,10 @@
 //
 // The life of a SEND:
 //   sender    position = link->Send(packet, parts, count);   // 0: no room now
-//             link->Wake(solicited);                         // once for a
-//             batch
+//             link->Wake(solicited);                       // once for a batch
 //   receiver  if (link->HasIncoming() && link->Peek(&packet) == kPacket)
 //               link->Read(0, buffer, packet.payload_bytes); link->Consume();
-//             link->Acknowledge();                           // once for a
-//             batch
+//             link->Acknowledge();                         // once for a batch
 //   sender    if (link->acknowledged() >= position) ...      // it is there
 //
 // Thread rule: one thread at a time, the QP's, but for the functions that are
@@ -110,8 +108,7 @@ class Link {
   Link& operator=(const Link&) = delete;
   virtual ~Link() = default;
 
-  // --- Outgoing
-  // ---------------------------------------------------------------
+  // --- Outgoing ---
 
   // Sends one packet whose payload is the parts, of kMaxPayloadBytes at most.
   // Returns its position, which grows from packet to packet, or 0 where there
@@ -131,8 +128,7 @@ class Link {
   // this before a look at acknowledged().
   virtual void WantAcknowledgement(uint64_t position) = 0;
 
-  // --- Incoming
-  // ---------------------------------------------------------------
+  // --- Incoming ---
 
   // Cheap: one load of one cache line.
   bool HasIncoming() const {
@@ -151,8 +147,7 @@ class Link {
   // may not be.
   virtual bool PeerClosed() const = 0;
 
-  // --- The peer's memory
-  // ------------------------------------------------------
+  // --- The peer's memory ---
 
   virtual KeyView peer_keys() const = 0;
   uint32_t peer_qp_num() const { return peer_qp_num_; }
@@ -166,8 +161,7 @@ class Link {
   // looked up; 0: no longer.
   virtual void PublishWriting(uint32_t key) = 0;
 
-  // --- Our memory
-  // -------------------------------------------------------------
+  // --- Our memory ---
 
   // Lets the peer have an arena of ours. True: it gets to know of it before
   // anything that is sent from now on. False: the announcement waits for room
@@ -181,8 +175,7 @@ class Link {
   // What our QP admits.
   virtual void SetAccess(uint32_t access) = 0;
 
-  // --- Life
-  // -------------------------------------------------------------------
+  // --- Life ---
 
   // The peer hung up; packets that arrived before can still be consumed.
   // Thread-safe.

@@ -115,11 +115,7 @@ int QueuePair::PostReceive(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
 
 void QueuePair::Progress() {
   if (live_link_ == nullptr) [[unlikely]] {
-    uint64_t budget_bytes = kCopyQuantumBytes;
-    if (state == IBV_QPS_RTS && requester_.Progress(&budget_bytes)) {
-      EnterError(Farewell::kTellPeer);
-    }
-    UpdateService();
+    ProgressUnconnected();
     return;
   }
   uint64_t own_budget_bytes = kCopyQuantumBytes;
@@ -142,6 +138,15 @@ void QueuePair::Progress() {
   UpdateService();
   if (live_link_->TakeRing()) [[unlikely]]
     OnRing();
+}
+
+// RTS by hand, where every request fails; or no state in which there is work.
+void QueuePair::ProgressUnconnected() {
+  uint64_t budget_bytes = kCopyQuantumBytes;
+  if (state == IBV_QPS_RTS && requester_.Progress(&budget_bytes)) {
+    EnterError(Farewell::kTellPeer);
+  }
+  UpdateService();
 }
 
 // What may be copied in this turn: all QPs that one poll looks at share it.

@@ -102,6 +102,7 @@ class QueuePair final : public ibv_qp,
 
   enum class Farewell { kTellPeer, kSilent };
 
+  void ProgressUnconnected();
   uint64_t* Budget(uint64_t* own);
   bool MoreToDeliver() const;
   // Takes packets. False: the QP left RTS.

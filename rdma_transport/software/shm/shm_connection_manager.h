@@ -62,8 +62,7 @@ class ShmConnectionManager final : public ConnectionManager {
   ShmConnectionManager(EngineDevice* device, MappingCache* cache, uint64_t seed,
                        UniqueFd epoll, UniqueFd counter, UniqueFd timer);
 
-  // --- What descriptors and time bring
-  // ----------------------------------------
+  // --- What descriptors and time bring ---
   void ServeDescriptors();
   void OnListenerReadable(Id* listener);
   void OnHelloReadable(Id* id);
@@ -72,15 +71,13 @@ class ShmConnectionManager final : public ConnectionManager {
   void OnTimer();
   void OnDeadline(Id* id);
 
-  // --- The client's side
-  // ------------------------------------------------------
+  // --- The client's side ---
   void TryToConnect(Id* id);
   void SendHello(Id* id);
   void OnAccepted(Id* id, const ControlMessage& message);
   void FailConnect(Id* id, absl::Status status);
 
-  // --- The server's side
-  // ------------------------------------------------------
+  // --- The server's side ---
   void AddHalfOpen(Id* listener, UniqueFd socket);
   void EvictHalfOpen();
   void DestroyUntold(Id* listener);

@@ -135,8 +135,8 @@ class ShmLink final : public Link {
   const uint32_t rx_shift_;
   uint64_t rx_position_ = 0;
   uint32_t rx_packet_lines_ = 0;
-  Bell send_bell_;
-  Bell* ack_bell_;  // recv_bell_ where the peer uses one CQ for both
+  Bell send_bell_;  // of no use where the peer has one CQ for both
+  Bell* ack_bell_;  // one of the two
   const LinkControl* const theirs_;
   uint32_t last_arena_ = 0;
   std::shared_ptr<const PeerMapping> last_mapping_;
