@@ -264,7 +264,7 @@ class Device {
 struct DeviceOptions {
   // See "Threads" above.
   bool single_threaded_queues = false;
-  // Software device: peers of other users may connect.
+  // Software device: peers of other users may connect, and be connected to.
   bool allow_other_users = false;
 };
 

@@ -40,13 +40,41 @@ TEST_P(CompletionChannelTest, AnArmedCqReportsAReceive) {
   EXPECT_THAT(PollOne(server().recv_cq()), Received(1000, 8));
 }
 
+// Longer than any device takes in at once.
 TEST_P(CompletionChannelTest, AnArmedCqReportsALongMessage) {
-  ASSERT_EQ(
-      0, PostReceive(server_qp_, {.wr_id = 1, .sges = {server_buffer_.sge()}}));
+  constexpr size_t kBytes = size_t{2} << 20;
+  Region near = client().Allocate(kBytes);
+  Region far = server().Allocate(kBytes);
+  ASSERT_FALSE(near.empty() || far.empty());
+  near.Fill(5);
+  ASSERT_EQ(0, PostReceive(server_qp_, {.wr_id = 1, .sges = {far.sge()}}));
   Arm(server().recv_cq());
-  ASSERT_EQ(0, Post(client_qp_, SendWr(2).Sge(client_buffer_.sge())));
+  ASSERT_EQ(0, Post(client_qp_, SendWr(2).Sge(near.sge())));
   EXPECT_EQ(AwaitEvent(server()), server().recv_cq());
-  EXPECT_THAT(PollOne(server().recv_cq()), Received(1, kBufferBytes));
+  EXPECT_THAT(PollOne(server().recv_cq()), Received(1, kBytes));
+  EXPECT_TRUE(near.bytes(0, kBytes) == far.bytes(0, kBytes));
+  EXPECT_THAT(Await(client().send_cq()), Succeeded(2, IBV_WC_SEND));
+}
+
+// Behind more of the others than any device takes in at once.
+TEST_P(CompletionChannelTest, ASolicitedMessageBehindManyOthersIsReported) {
+  constexpr uint64_t kCount = 200;
+  Link link;
+  ASSERT_TRUE(Connect({.client = {.max_send_wr = kCount + 1},
+                       .server = {.max_recv_wr = kCount + 1}},
+                      &link));
+  for (uint64_t id = 0; id <= kCount; ++id) {
+    ASSERT_EQ(0, PostReceive(link.server, {.wr_id = id}));
+  }
+  Arm(server().recv_cq(), /*solicited_only=*/true);
+  for (uint64_t id = 0; id < kCount; ++id) {
+    ASSERT_EQ(0, Post(link.client, SendWr(id).Unsignaled()));
+  }
+  ASSERT_EQ(0, Post(link.client, SendWr(kCount).Solicited()));
+  EXPECT_EQ(AwaitEvent(server()), server().recv_cq());
+  for (uint64_t id = 0; id <= kCount; ++id) {
+    EXPECT_THAT(PollOne(server().recv_cq()), Received(id, 0));
+  }
 }
 
 // "The request for notification is one shot."

@@ -1,6 +1,8 @@
 // The end of a connection in every state of its life, from either end and in
 // every order, and a listener that goes on serving. Method: break it off, then
 // connect once more. rdma_destroy_id(3), rdma_disconnect(3).
+#include <poll.h>
+
 #include <optional>
 
 #include "tests/conformance/connection_fixture.h"
@@ -73,6 +75,22 @@ class ConnectionTeardownTest : public ConnectionFixture {
   CmEvent request_;
 };
 CONFORMANCE_SUITE(ConnectionTeardownTest);
+
+// A program that sleeps on the descriptor sleeps on once the event that it woke
+// for is gone with its id.
+TEST_P(ConnectionTeardownTest, AnEventGoesWithItsIdAndWakesNobody) {
+  SocketAddress nobody = listener_->local_address();
+  server().manager().Destroy(listener_);
+  ConnectionManager& manager = client().manager();
+  pollfd descriptor = {.fd = manager.fd(), .events = POLLIN};
+  id_ = StartConnecting(nobody);
+  ASSERT_NE(id_, nullptr);
+  ASSERT_EQ(poll(&descriptor, 1, absl::ToInt64Milliseconds(pump().patience())),
+            1);
+  DropClient();
+  EXPECT_FALSE(manager.GetEvent().has_value());
+  EXPECT_EQ(poll(&descriptor, 1, 0), 0);
+}
 
 TEST_P(ConnectionTeardownTest, TheClientGoesWhileConnecting) {
   id_ = StartConnecting(listener_->local_address());

@@ -76,6 +76,36 @@ TEST_P(ConnectionTest, RefusesMorePrivateDataThanFits) {
 
 // Each side hears what the other one offers of itself; its initiator depth then
 // bounds our responder resources and the other way round.
+TEST_P(ConnectionTest, WaitsForEverWhereItMay) {
+  CmId* listener = Listen();
+  ASSERT_NE(listener, nullptr);
+  const auto connect = [&](absl::Duration timeout) {
+    absl::StatusOr<CmId*> id = client().manager().Connect(
+        listener->local_address(), client().CreateQp({}), {}, timeout, nullptr);
+    EXPECT_TRUE(id.ok()) << id.status();
+    return id.ok() ? *id : nullptr;
+  };
+  for (const absl::Duration timeout :
+       {absl::InfiniteDuration(), absl::Hours(24 * 365 * 300)}) {
+    CmId* patient = connect(timeout);
+    const CmEvent request = Expect(server(), Type::kConnectRequest);
+    ASSERT_NE(request.id, nullptr);
+    // The server lets another one wait for too long.
+    CmId* hasty = connect(absl::Milliseconds(1));
+    EXPECT_EQ(Expect(client(), Type::kConnectFailed).id, hasty);
+    ASSERT_TRUE(
+        server().manager().Accept(request.id, server().CreateQp({}), {}).ok());
+    EXPECT_EQ(Expect(client(), Type::kEstablished).id, patient);
+    // In which order the server hears of both is for the device to say.
+    CmEvent event;
+    do {
+      event = Next(server());
+    } while (event.type == Type::kConnectRequest);
+    EXPECT_EQ(event.type, Type::kEstablished);
+    EXPECT_EQ(event.id, request.id);
+  }
+}
+
 TEST_P(ConnectionTest, TellsHowManyReadsThePeerOffers) {
   CmId* listener = Listen();
   ASSERT_NE(listener, nullptr);

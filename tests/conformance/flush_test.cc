@@ -124,6 +124,27 @@ TEST_P(FlushTest, RequestsToAPeerInErrorFail) {
   EXPECT_NE(wc.status, IBV_WC_SUCCESS);
 }
 
+// Nothing succeeds behind what failed, even where it got there first.
+TEST_P(FlushTest, NothingSucceedsBehindAFailure) {
+  PostServerReceives(1, 8);
+  Region far = server().Allocate(4096);
+  ASSERT_FALSE(far.empty());
+  const uint32_t key = far.rkey();
+  WorkRequest requests[] = {
+      ReadWr(1, far.addr(), key ^ 1).Sge(client_buffer_.sge(0, 8)), Send(2)};
+  size_t posted = 0;
+  // Nothing polls the client until the server has seen the SEND, if it does,
+  // and answered.
+  pump().Unwatch(client().send_cq());
+  pump().Unwatch(client().recv_cq());
+  ASSERT_EQ(0, PostList(client_qp_, absl::MakeSpan(requests), &posted));
+  EXPECT_EQ(Await(server().recv_cq()).wr_id, 1000u);
+  pump().Watch(client().send_cq());
+  pump().Watch(client().recv_cq());
+  EXPECT_THAT(Await(client().send_cq()), Failed(1, IBV_WC_REM_ACCESS_ERR));
+  EXPECT_THAT(Await(client().send_cq()), Flushed(2));
+}
+
 // Completions that nobody polled go with the QP or stay; either way the CQ
 // works on (IBTA 11.2.5.5).
 TEST_P(FlushTest, DestroyingAQpLeavesItsCqUsable) {

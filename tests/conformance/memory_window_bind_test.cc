@@ -154,6 +154,25 @@ TEST_P(MemoryWindowBindTest, DeallocationUnbinds) {
 }
 
 // A window's QP may die first; the window is still there to be deallocated.
+// Nor does its last key open whatever is made next in its place.
+TEST_P(MemoryWindowBindTest, TheKeyOfAFreedWindowStaysDead) {
+  for (int binds = 1; binds <= 3; ++binds) {
+    ASSERT_NO_FATAL_FAILURE(Bind(DefaultRange()));
+    if (binds == 3) break;
+    ASSERT_EQ(0, Post(server_qp_, LocalInvalidateWr(60, key_)));
+    ASSERT_THAT(Await(server().send_cq()), Succeeded(60, IBV_WC_LOCAL_INV));
+    key_ = ibv_inc_rkey(key_);
+  }
+  ASSERT_EQ(0, ibv_dealloc_mw(window_));
+  window_ = nullptr;
+  ibv_mr* next = server().device().RegMr(server().pd(), region_.data(),
+                                         kRegionBytes, kAllAccess);
+  ASSERT_NE(next, nullptr);
+  EXPECT_NE(next->rkey, key_);
+  ExpectRefused(Write(0, kStart, 8));
+  EXPECT_EQ(0, server().device().DeregMr(next));
+}
+
 TEST_P(MemoryWindowBindTest, OutlivesItsQp) {
   if (!deviations().destroys_qps_with_windows) {
     GTEST_SKIP() << "the device waits for the windows of a dying QP";

@@ -4,6 +4,7 @@
 // IBTA 10.3.1, table 91 and 11.2.5.2.
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include "tests/conformance/fixture.h"
@@ -273,6 +274,46 @@ TEST_P(QueuePairStateTest, TakesANewRnrTimerWhileItRuns) {
   attr.qp_state = IBV_QPS_RTS;
   EXPECT_EQ(EINVAL, server().device().ModifyQp(server_qp_, &attr,
                                                IBV_QP_STATE | IBV_QP_RQ_PSN));
+}
+
+// "SQD: the QP ends what it began, and begins nothing": a READ and a WRITE that
+// are longer than any device moves at once, and a SEND behind them.
+TEST_P(QueuePairStateTest, TheSendQueueDrainsAndGoesOn) {
+  constexpr size_t kBytes = size_t{4} << 20;
+  Device& device = client().device();
+  Region near = client().Allocate(kBytes);
+  Region far = server().Allocate(kBytes);
+  ASSERT_FALSE(near.empty() || far.empty());
+  for (const bool writes : {false, true}) {
+    SCOPED_TRACE(writes ? "WRITE" : "READ");
+    near.Fill(1);
+    far.Fill(2);
+    PostServerReceives(1, 8);
+    WorkRequest request = writes ? WriteWr(1, far.addr(), far.rkey())
+                                 : ReadWr(1, far.addr(), far.rkey());
+    ASSERT_EQ(0, Post(client_qp_, request.Sge(near.sge())));
+    ibv_qp_attr attr = {};
+    attr.qp_state = IBV_QPS_SQD;
+    attr.en_sqd_async_notify = 1;
+    ASSERT_EQ(0, device.ModifyQp(client_qp_, &attr,
+                                 IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+    ASSERT_EQ(0, Post(client_qp_, Send(2)));
+    const std::optional<ibv_async_event> event = AwaitAsyncEvent(device);
+    ASSERT_TRUE(event.has_value());
+    EXPECT_EQ(event->event_type, IBV_EVENT_SQ_DRAINED);
+    EXPECT_EQ(event->element.qp, client_qp_);
+    EXPECT_THAT(Await(client().send_cq()), Succeeded(1));
+    EXPECT_TRUE(near.bytes(0, kBytes) == far.bytes(0, kBytes));
+    ibv_qp_init_attr init = {};
+    ASSERT_EQ(0, device.QueryQp(client_qp_, &attr, IBV_QP_STATE, &init));
+    EXPECT_EQ(attr.qp_state, IBV_QPS_SQD);
+    EXPECT_EQ(attr.sq_draining, 0);
+    ExpectSilence(server().recv_cq());
+    attr.qp_state = IBV_QPS_RTS;
+    ASSERT_EQ(0, device.ModifyQp(client_qp_, &attr, IBV_QP_STATE));
+    EXPECT_THAT(Await(client().send_cq()), Succeeded(2, IBV_WC_SEND));
+    EXPECT_THAT(Await(server().recv_cq()), Received(1000, 8));
+  }
 }
 
 // To RESET no completion comes, not even of what is posted afterwards: the QP

@@ -152,6 +152,32 @@ TEST_P(RemoteAccessTest, RefusesTheKeyOfADeregisteredRegion) {
   EXPECT_EQ(0, server().device().DeregMr(next));
 }
 
+// The memory lives on, as that of many connections does; the QP by which the
+// peer was let in does not.
+TEST_P(RemoteAccessTest, TouchesNothingByAQpThatEnded) {
+  std::vector<WorkRequest> requests = EveryAccess(far_.addr(), far_.rkey());
+  // With no byte to move there is still a peer to ask.
+  requests.push_back(ReadWr(0, far_.addr(), far_.rkey()));
+  requests.push_back(WriteWr(0, far_.addr(), far_.rkey()));
+  std::vector<Link> links(2 * requests.size());
+  for (Link& link : links) ASSERT_TRUE(Connect({}, &link));
+  for (size_t i = 0; i < links.size(); ++i) {
+    const bool destroyed = i >= requests.size();
+    WorkRequest& request = requests[i % requests.size()];
+    SCOPED_TRACE(testing::Message() << "opcode " << request.wr()->opcode
+                                    << ", destroyed: " << destroyed);
+    if (destroyed) {
+      server().DestroyQp(links[i].server);
+    } else {
+      MoveToError(server().device(), links[i].server);
+    }
+    ASSERT_EQ(0, Post(links[i].client, request));
+    EXPECT_THAT(Await(client().send_cq()), Failed(0, IBV_WC_RETRY_EXC_ERR));
+    EXPECT_TRUE(near_.bytes(0, kBytes) == near_before_) << "bytes came";
+    EXPECT_TRUE(far_.bytes(0, kBytes) == far_before_) << "bytes went";
+  }
+}
+
 TEST_P(RemoteAccessTest, RefusesARemoteKeyOfAnotherDomain) {
   ibv_pd* other = server().device().AllocPd();
   ASSERT_NE(other, nullptr);

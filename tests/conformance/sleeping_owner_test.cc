@@ -1,6 +1,8 @@
 // A program that sleeps on its completion channel: its device works on, and it
 // is woken by all that it waits for. Method: arm, sleep in poll(2), and drive
 // nothing but the other end. ibv_req_notify_cq(3), ibv_get_cq_event(3).
+#include <poll.h>
+
 #include <algorithm>
 #include <optional>
 #include <vector>
@@ -84,6 +86,78 @@ TEST_P(SleepingOwnerTest, NothingIsLostOnAnyOfManyQps) {
   }
 }
 
+// A message that is on its way when its receiver arms, polls and sleeps, and is
+// longer than any device takes in at once.
+TEST_P(SleepingOwnerTest, ALongMessageOfBeforeTheArmingIsReported) {
+  constexpr size_t kBytes = size_t{4} << 20;
+  Region near = client().Allocate(kBytes);
+  Region far = server().Allocate(kBytes);
+  ASSERT_FALSE(near.empty() || far.empty());
+  near.Fill(5);
+  ASSERT_EQ(0, PostReceive(server_qp_, {.wr_id = 1, .sges = {far.sge()}}));
+  ASSERT_EQ(0, Post(client_qp_, SendWr(2).Sge(near.sge()).Unsignaled()));
+  Arm(server().recv_cq());
+  ibv_wc wc = {};
+  if (ibv_poll_cq(server().recv_cq(), 1, &wc) == 0) {
+    EXPECT_EQ(AwaitEvent(server()), server().recv_cq());
+    wc = PollOne(server().recv_cq());
+  }
+  EXPECT_THAT(wc, Received(1, kBytes));
+  EXPECT_TRUE(near.bytes(0, kBytes) == far.bytes(0, kBytes));
+}
+
+// What the peer sends as soon as it accepted is here before the connection is.
+TEST_P(SleepingOwnerTest, AMessageOfBeforeTheConnectionIsReported) {
+  // With nothing else to be told of when it connects.
+  client_buffer_ = Region();
+  server_buffer_ = Region();
+  absl::StatusOr<CmId*> listener =
+      server().manager().Listen(ServerAddress(), 16, nullptr);
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  ibv_qp* near = client().CreateQp({});
+  ibv_qp* far = server().CreateQp({});
+  ASSERT_TRUE(near != nullptr && far != nullptr);
+  ASSERT_TRUE(client()
+                  .manager()
+                  .Connect((*listener)->local_address(), near,
+                           {.rnr_retry_count = 7}, pump().patience(), nullptr)
+                  .ok());
+  ASSERT_EQ(0, PostReceive(near, {.wr_id = 1}));
+  Sleep(client());
+  pump().Unwatch(&client().manager());
+  const std::optional<CmEvent> request = pump().Await(&server().manager());
+  ASSERT_TRUE(request.has_value());
+  ASSERT_TRUE(
+      server().manager().Accept(request->id, far, {.rnr_retry_count = 7}).ok());
+  ASSERT_EQ(0, Post(far, SendWr(2)));
+  Arm(client().recv_cq());
+  ExpectEmpty(client().recv_cq());
+  // The client sleeps, and wakes for its connection alone.
+  pump().Watch(&client().manager());
+  const std::optional<CmEvent> event = pump().Await(&client().manager());
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->type, CmEvent::Type::kEstablished);
+  EXPECT_EQ(AwaitEvent(client()), client().recv_cq());
+  EXPECT_THAT(PollOne(client().recv_cq()), Received(1, 0));
+}
+
+// Posting is no reason to forget what came meanwhile, be it the first READ of
+// memory that this end has not seen yet.
+TEST_P(SleepingOwnerTest, AMessageIsReportedAlthoughAReadCameBetween) {
+  Sleep(client());
+  ASSERT_EQ(0, PostReceive(client_qp_, {.wr_id = 1}));
+  Region far = server().Allocate(4096);
+  ASSERT_FALSE(far.empty());
+  Arm(client().recv_cq());
+  ExpectEmpty(client().recv_cq());
+  ASSERT_EQ(0, Post(server_qp_, SendWr(2)));
+  ASSERT_EQ(0, Post(client_qp_, ReadWr(3, far.addr(), far.rkey())
+                                    .Sge(client_buffer_.sge(0, 64))
+                                    .Unsignaled()));
+  EXPECT_EQ(AwaitEvent(client()), client().recv_cq());
+  EXPECT_THAT(PollOne(client().recv_cq()), Received(1, 0));
+}
+
 TEST_P(SleepingOwnerTest, AnArmedCqReportsASend) {
   PostServerReceives(1, 8);
   pump().Watch(server().recv_cq());
@@ -102,6 +176,25 @@ TEST_P(SleepingOwnerTest, AnUnsignaledSendIsNotReported) {
   Send(1);
   EXPECT_THAT(Await(server().recv_cq()), Received(1000, 8));
   ExpectNoEvent(client());
+}
+
+// A program that waits for an answer is woken by the answer alone, not by the
+// acknowledgement of its request before, whatever it waited for earlier.
+TEST_P(SleepingOwnerTest, AnAcknowledgementThatNobodyWaitsForWakesNobody) {
+  PostServerReceives(2, 8);
+  pump().Watch(server().recv_cq());
+  ASSERT_EQ(0, Post(client_qp_, SendWr(1).Sge(client_buffer_.sge(0, 8))));
+  EXPECT_THAT(Await(client().send_cq()), Succeeded(1, IBV_WC_SEND));
+  EXPECT_THAT(Await(server().recv_cq()), Received(1000, 8));
+  Sleep(client());
+  Arm(client().send_cq());
+  ExpectEmpty(client().send_cq());
+  DiscardEvents(client());
+  Send(2);
+  EXPECT_THAT(Await(server().recv_cq()), Received(1001, 8));
+  pump().TurnFor(pump().silence());
+  pollfd descriptor = {.fd = client().channel()->fd, .events = POLLIN};
+  EXPECT_EQ(poll(&descriptor, 1, 0), 0);
 }
 
 // The requester sleeps and polls nothing: its device works on.

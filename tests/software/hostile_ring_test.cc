@@ -149,6 +149,15 @@ TEST_F(HostileRingTest, DescriptionsOutsideOfTheirArena) {
   }
 }
 
+TEST_F(HostileRingTest, AWriteOfMoreThanAMessageMayHave) {
+  Packet packet;
+  packet.kind = PacketKind::kWriteWithImmediate;
+  packet.payload_bytes = sizeof(uint32_t);
+  const uint32_t bytes = (1u << 31) + 1;
+  hostile_->WritePacket(packet, &bytes, sizeof(bytes));
+  ExpectEnd();
+}
+
 TEST_F(HostileRingTest, DescriptionsOfMoreThanAMessageMayHave) {
   std::vector<Descriptor> descriptors(
       kMaxSges, Descriptor{.arena = 1, .bytes = ~0u, .offset = 0});

@@ -91,6 +91,7 @@ ibv_mr* FakeDevice::RegMr(ibv_pd* pd, void* addr, size_t length, int) {
 }
 
 int FakeDevice::DeregMr(ibv_mr* mr) {
+  if (const int error = dereg_mr_error_) return error;
   --live_regions_;
   delete mr;
   return 0;

@@ -37,6 +37,8 @@ class FakeDevice final : public Device {
   // until told otherwise. Negative: never.
   void FailRegMrAfter(int count) { reg_mr_left_ = count; }
   void FailPostAfter(int count) { post_left_ = count; }
+  // What DeregMr returns, and does nothing where that is not 0.
+  void FailDeregMr(int error) { dereg_mr_error_ = error; }
 
   int live_regions() const { return live_regions_; }
   int64_t live_bytes() const { return live_bytes_; }
@@ -88,6 +90,7 @@ class FakeDevice final : public Device {
   ibv_device_attr attributes_ = {};
   std::atomic<int> reg_mr_left_{-1};
   std::atomic<int> post_left_{-1};
+  std::atomic<int> dereg_mr_error_{0};
   std::atomic<int> live_regions_{0};
   std::atomic<int> live_pds_{0};
   std::atomic<int64_t> live_bytes_{0};

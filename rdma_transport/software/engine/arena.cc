@@ -2,6 +2,10 @@
 
 #include <iterator>
 
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "rdma_transport/software/engine/link.h"
+
 namespace rdma::soft {
 
 absl::StatusOr<std::byte*> ArenaTable::Allocate(size_t bytes, MemoryUse use) {
@@ -13,6 +17,12 @@ absl::StatusOr<std::byte*> ArenaTable::Allocate(size_t bytes, MemoryUse use) {
                       Prefault::kYes);
   if (!segment.ok()) return segment.status();
   std::lock_guard lock(mutex_);
+  if (by_id_.size() == kMaxArenas) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "there are ", kMaxArenas,
+        " pieces of device memory, and peers map no more: use fewer, larger "
+        "ones"));
+  }
   const uint32_t id = next_id_++;
   auto arena = std::make_shared<Arena>(id, use, *std::move(segment));
   std::byte* const base = arena->base();

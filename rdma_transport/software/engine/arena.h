@@ -55,6 +55,7 @@ class Arena {
 
 class ArenaTable {
  public:
+  // RESOURCE_EXHAUSTED: no memory, or kMaxArenas are there.
   absl::StatusOr<std::byte*> Allocate(size_t bytes, MemoryUse use);
 
   // Takes the arena that starts at `memory` out; null where none does. Its

@@ -73,7 +73,10 @@ void CompletionChannel::Unwatch(int link_fd) {
 
 CompletionQueue* CompletionChannel::GetEvent() {
   ServeDescriptors();
-  if (AnyBusy()) ProgressAll();
+  // A turn looks at those that are busy, however many others there are.
+  for (CompletionQueue* cq : cqs_) {
+    if (cq->busy() && cq->armed()) cq->ProgressSome();
+  }
   CompletionQueue* cq = nullptr;
   if (!pending_.empty()) {
     cq = pending_.front();

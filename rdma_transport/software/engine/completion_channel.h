@@ -34,8 +34,7 @@ class CompletionChannel final : public ibv_comp_channel {
   // Takes the next event: the CQ, or null and errno EAGAIN.
   CompletionQueue* GetEvent();
 
-  // --- For CQs and QPs
-  // --------------------------------------------------------
+  // --- For CQs and QPs ---
 
   void Add(CompletionQueue* cq);
   // Also drops the CQ's events that nobody took.

@@ -94,11 +94,8 @@ void CompletionQueue::DrainQueue() {
 }
 
 void CompletionQueue::PollTargets() {
-  if (attention_.load(std::memory_order_relaxed)) [[unlikely]] {
-    attention_.store(false, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    for (PollTarget* target : schedule_.all()) target->Progress();
-  }
+  if (attention_.load(std::memory_order_relaxed)) [[unlikely]]
+    AttendTo();
   schedule_.Turn([this](PollTarget* target) {
     const uint64_t budget_bytes = copy_budget_;
     target->Progress();
@@ -107,6 +104,22 @@ void CompletionQueue::PollTargets() {
                ? PollSchedule::Verdict::kUsedUp
                : PollSchedule::Verdict::kGoOn;
   });
+}
+
+void CompletionQueue::SetAttention(PollTarget* target) {
+  std::lock_guard lock(attention_mutex_);
+  attention_targets_.push_back(target);
+  attention_.store(true, std::memory_order_relaxed);
+}
+
+void CompletionQueue::AttendTo() {
+  std::vector<PollTarget*> targets;
+  {
+    std::lock_guard lock(attention_mutex_);
+    targets.swap(attention_targets_);
+    attention_.store(false, std::memory_order_relaxed);
+  }
+  for (PollTarget* target : targets) target->Progress();
 }
 
 void CompletionQueue::Housekeep() {
@@ -119,7 +132,10 @@ void CompletionQueue::Housekeep() {
 }
 
 void CompletionQueue::RemoveTarget(PollTarget* target) {
-  if (schedule_.Remove(target)) DropCompletions(target);
+  if (!schedule_.Remove(target)) return;
+  DropCompletions(target);
+  std::lock_guard lock(attention_mutex_);
+  std::erase(attention_targets_, target);
 }
 
 void CompletionQueue::DropCompletions(PollTarget* target) {
@@ -173,9 +189,8 @@ int CompletionQueue::RequestNotify(bool solicited_only) {
     armed_ = Armed::kSolicited;
   }
   Rearm();
-  // Peers either see the new number, or the consumer's next poll, which the
-  // verbs ask for, sees what they sent: on whichever connection.
-  AsymmetricFence::Heavy();
+  // The consumer polls next, as the verbs ask for, and sees what peers sent
+  // before: on whichever connection.
   schedule_.LookEverywhere();
   if (busy()) channel()->Kick();
   return 0;
@@ -187,6 +202,8 @@ void CompletionQueue::Rearm() {
   line_->armed.store(
       arm_number_ | (armed_ == Armed::kSolicited ? kSolicitedOnly : 0),
       std::memory_order_relaxed);
+  // Peers either see the new number, or we see what they sent.
+  AsymmetricFence::Heavy();
 }
 
 void CompletionQueue::Fire() {
@@ -195,9 +212,18 @@ void CompletionQueue::Fire() {
   channel()->Post(this);
 }
 
-void CompletionQueue::AddBusy(int change) {
-  busy_targets_ += change;
-  if (change > 0 && armed()) channel()->Kick();
+void CompletionQueue::SetBusy(PollTarget* target, bool busy) {
+  busy_count_ += busy ? 1 : -1;
+  if (!busy) return;
+  Touch(target);
+  if (armed()) channel()->Kick();
+}
+
+void CompletionQueue::ProgressSome() {
+  schedule_.Turn([](PollTarget* target) {
+    target->Progress();
+    return PollSchedule::Verdict::kGoOn;
+  });
 }
 
 void CompletionQueue::ProgressAll() {

@@ -20,6 +20,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
+#include <vector>
 
 #include "rdma_transport/software/engine/async_events.h"
 #include "rdma_transport/software/engine/completion_channel.h"
@@ -56,8 +58,7 @@ class CompletionQueue final : public ibv_cq {
   // ibv_req_notify_cq(3).
   int RequestNotify(bool solicited_only);
 
-  // --- For QPs
-  // ----------------------------------------------------------------
+  // --- For QPs ---
 
   // A QP may be added several times (send and receive queue), and is removed as
   // often.
@@ -84,21 +85,25 @@ class CompletionQueue final : public ibv_cq {
   bool polling() const { return polling_; }
   uint64_t* copy_budget() { return &copy_budget_; }
 
-  // A target has work that no peer will ring for (see CompletionChannel::Kick).
-  void AddBusy(int change);
-  bool busy() const { return busy_targets_ != 0; }
-  // All targets want a look at the next poll: one of them hung up. Thread-safe.
-  void SetAttention() { attention_.store(true, std::memory_order_release); }
+  // Whether a target has work that no peer will ring for (see
+  // CompletionChannel::Kick) changed to this; some other work of the same
+  // target may be counted beside.
+  void SetBusy(PollTarget* target, bool busy);
+  bool busy() const { return busy_count_ != 0; }
+  // The next poll makes the target progress: its peer hung up. Thread-safe.
+  void SetAttention(PollTarget* target);
 
   uint32_t line_index() const { return line_index_; }
   CompletionChannel* channel() const { return FromVerbs(ibv_cq::channel); }
 
-  // --- For the channel
-  // --------------------------------------------------------
+  // --- For the channel ---
 
   bool armed() const { return armed_ != Armed::kNo; }
-  // Tells peers a new number, without the fence.
+  // Tells peers a new number. What they sent before they could see it, without
+  // ringing, is there to be seen on return.
   void Rearm();
+  // One turn without a caller's array.
+  void ProgressSome();
   void ProgressAll();
   // An event was taken; AckEvents follows.
   void CountEvent();
@@ -115,6 +120,7 @@ class CompletionQueue final : public ibv_cq {
 
   void DrainQueue();
   void PollTargets();
+  void AttendTo();
   void Enqueue(const ibv_wc& completion, PollTarget* target, uint32_t slots);
   void Fire();
   // Once in a while, where nothing happens: a look at one link's descriptor.
@@ -126,7 +132,7 @@ class CompletionQueue final : public ibv_cq {
   bool polling_ = false;
   Armed armed_ = Armed::kNo;
   bool overrun_ = false;
-  std::atomic<bool> attention_{false};
+  std::atomic<bool> attention_{false};  // attention_targets_ is not empty
   uint64_t copy_budget_ = 0;
   uint32_t queued_ = 0;
   uint32_t idle_turns_ = 0;
@@ -138,10 +144,13 @@ class CompletionQueue final : public ibv_cq {
 
   size_t housekeep_next_ = 0;
 
+  std::mutex attention_mutex_;
+  std::vector<PollTarget*> attention_targets_;  // guarded by attention_mutex_
+
   CqLine* const line_;
   const uint32_t line_index_;
   uint32_t arm_number_ = 0;
-  int busy_targets_ = 0;
+  int busy_count_ = 0;
   AsyncEvents* const async_events_;
   uint32_t events_taken_ = 0;  // guarded by ibv_cq::mutex
 };

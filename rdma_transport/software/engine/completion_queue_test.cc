@@ -26,6 +26,7 @@ class FakeTarget final : public PollTarget {
   int left() const { return left_; }
 
   void Progress() override {
+    ++progresses_;
     while (left_ != 0 && cq_->HasRoom()) {
       --left_;
       ibv_wc completion = {};
@@ -40,6 +41,7 @@ class FakeTarget final : public PollTarget {
 
   bool solicited_ = false;
   int services_ = 0;
+  int progresses_ = 0;
 
  private:
   CompletionQueue* const cq_;
@@ -79,6 +81,11 @@ class CompletionQueueTest : public testing::Test {
     EXPECT_EQ(cq, cq_.get());
     cq->AckEvents(1);
     return true;
+  }
+  int ProgressesOfAll() const {
+    int sum = 0;
+    for (const auto& target : targets_) sum += target->progresses_;
+    return sum;
   }
   bool Readable() {
     pollfd fd = {.fd = channel_->fd, .events = POLLIN, .revents = 0};
@@ -239,17 +246,47 @@ TEST_F(CompletionQueueTest, EachArmingHasItsOwnNumber) {
 
 TEST_F(CompletionQueueTest, WorkThatNobodyRingsForKeepsTheChannelReadable) {
   FakeTarget* const target = AddTarget();
-  cq_->AddBusy(1);
+  cq_->SetBusy(target, true);
   cq_->RequestNotify(false);
   EXPECT_TRUE(Readable());
   EXPECT_FALSE(HasEvent());
   EXPECT_TRUE(Readable()) << "until the work is done";
   target->Give(1);
-  cq_->AddBusy(-1);
+  cq_->SetBusy(target, false);
   EXPECT_FALSE(HasEvent());
   target->Progress();
   EXPECT_TRUE(HasEvent());
   EXPECT_FALSE(Readable());
+}
+
+// The owner sleeps between the pieces of a long READ: each costs the look at a
+// few connections, however many there are.
+TEST_F(CompletionQueueTest, WorkThatNobodyRingsForIsDoneWithoutLookingAtAll) {
+  for (int i = 0; i < 1000; ++i) AddTarget();
+  FakeTarget* const busy = targets_[700].get();
+  cq_->RequestNotify(false);
+  EXPECT_EQ(cq_->Poll(1, completions_), 0);
+  cq_->SetBusy(busy, true);
+  for (auto& target : targets_) target->Give(0);
+  EXPECT_FALSE(HasEvent());
+  EXPECT_EQ(busy->progresses_, 1);
+  EXPECT_LT(ProgressesOfAll(), 100);
+  cq_->SetBusy(busy, false);
+}
+
+TEST_F(CompletionQueueTest, AHangUpIsAttendedToWithoutLookingAtAll) {
+  for (int i = 0; i < 1000; ++i) AddTarget();
+  cq_->SetAttention(targets_[500].get());
+  cq_->SetAttention(targets_[700].get());
+  cq_->SetAttention(targets_[900].get());
+  cq_->RemoveTarget(targets_[900].get());
+  cq_->Poll(1, completions_);
+  EXPECT_EQ(targets_[500]->progresses_, 1);
+  EXPECT_EQ(targets_[700]->progresses_, 1);
+  EXPECT_EQ(ProgressesOfAll(), 2);
+  cq_->Poll(1, completions_);
+  EXPECT_EQ(ProgressesOfAll(), 2) << "once";
+  cq_->AddTarget(targets_[900].get());
 }
 
 TEST_F(CompletionQueueTest, LooksAtDescriptorsWhereNothingHappens) {

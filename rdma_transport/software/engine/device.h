@@ -91,8 +91,7 @@ class EngineDevice final : public Device {
   absl::StatusOr<std::unique_ptr<ConnectionManager>> CreateConnectionManager()
       override;
 
-  // --- For the fabric and the ops
-  // ---------------------------------------------
+  // --- For the fabric and the ops ---
 
   const DeviceOptions& options() const { return options_; }
   Clock* clock() const { return clock_; }

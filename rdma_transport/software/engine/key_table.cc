@@ -16,16 +16,20 @@ std::optional<uint32_t> KeyTable::Allocate() {
   } else {
     return std::nullopt;
   }
-  // The consumer's part goes on from the entry's last key, so that a stale key
-  // of a freed region misses for as long as 8 bits can tell.
+  // See Free.
   const uint64_t generation =
       entries_[index].state.load(std::memory_order_relaxed) >> 32;
   return index << 8 | (generation & 0xff);
 }
 
-void KeyTable::Free(uint32_t key) {
+void KeyTable::Free(uint32_t last_key) {
   std::lock_guard lock(mutex_);
-  free_.push_back(key >> 8);
+  KeyEntry& entry = entries_[last_key >> 8];
+  uint64_t generation = entry.state.load(std::memory_order_relaxed) >> 32;
+  // On to the next generation that ends in the key's successor.
+  generation += 1 + static_cast<uint8_t>(last_key - generation);
+  entry.state.store(generation << 32, std::memory_order_relaxed);
+  free_.push_back(last_key >> 8);
 }
 
 void KeyTable::Grant(uint32_t key, const KeyRange& range) {

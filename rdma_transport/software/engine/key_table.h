@@ -10,9 +10,8 @@
 // Revoking against a running copy. `state` holds the key and a generation; it
 // is the only word that decides, and the other fields hold still while it is
 // set.
-// - READ: copy, then look at `state` again (StillValid). A key revoked
-// meanwhile
-//   fails the READ, so the owner need not wait for anybody.
+// - READ: copy, then look at `state` again (StillValid). A key that was revoked
+//   meanwhile fails the READ, so the owner need not wait for anybody.
 // - WRITE, atomics: what was written cannot be taken back. The requester first
 //   publishes the key that it writes under (Link::PublishWriting), and the
 //   owner of a revoked key waits until no peer writes under it
@@ -45,8 +44,7 @@ struct alignas(64) KeyEntry {
   std::atomic<uint32_t> arena;
   std::atomic<uint32_t> access;
   std::atomic<uint32_t> pd;
-  std::atomic<uint32_t>
-      qp_num;  // the only QP that may use it; 0: all of the PD
+  std::atomic<uint32_t> qp_num;  // the only one that may use it; 0: all
   std::byte unused[16];
 };
 static_assert(sizeof(KeyEntry) == 64);
@@ -54,6 +52,9 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 // In KeyEntry::access beside ibv_access_flags: a window, which is no lkey.
 inline constexpr uint32_t kWindowKey = 1u << 31;
+// Of ibv_access_flags, with which a peer changes memory: REMOTE_WRITE and
+// REMOTE_ATOMIC.
+inline constexpr uint32_t kRemoteWriting = 1u << 1 | 1u << 3;
 
 // What a key stood for when it was looked up.
 struct KeyRange {
@@ -126,6 +127,15 @@ class KeyView {
            at >= address && bytes <= length && at - address <= length - bytes;
   }
 
+  // Whether the entry of `key` lets peers write, or did so last: only then can
+  // somebody be writing under it. Any number may be asked for.
+  bool MayBeWritten(uint32_t key) const {
+    const uint32_t index = key >> 8;
+    return index < count_ &&
+           (entries_[index].access.load(std::memory_order_relaxed) &
+            kRemoteWriting) != 0;
+  }
+
   // Whether the key was valid all the time since Find: what was read under it
   // since then is what it granted.
   bool StillValid(const KeyRange& range) const {
@@ -150,8 +160,10 @@ class KeyTable {
   // Takes a free entry, with no access yet, and returns the key to start with;
   // nothing where the table is full.
   std::optional<uint32_t> Allocate();
+  // The entry's next owner starts behind the last key that stood for it, so
+  // that who still holds that one misses for as long as 8 bits can tell.
   // REQUIRES: the entry is not granted.
-  void Free(uint32_t key);
+  void Free(uint32_t last_key);
 
   // Makes `key` valid. `range.state` is ignored.
   // REQUIRES: the entry was allocated and is not granted.

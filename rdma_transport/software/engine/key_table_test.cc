@@ -69,6 +69,47 @@ TEST_F(KeyTableTest, TheSameKeyGrantedAgainIsAnotherGrant) {
   EXPECT_EQ(after.address, 5000u);
 }
 
+// However often the consumer stepped its key on before: as a window does with
+// each binding.
+TEST_F(KeyTableTest, TheNextOwnerOfAnEntryHasNoKeyOfTheLastOne) {
+  for (int grants : {0, 1, 2, 3, 255, 256, 300}) {
+    const uint32_t first = *table_.Allocate();
+    uint32_t key = first;
+    for (int i = 0; i < grants; ++i) {
+      key = ibv_inc_rkey(key);
+      table_.Grant(key, Range(1000, 100));
+      table_.Revoke(key);
+    }
+    KeyRange late;
+    table_.Free(key);
+    const uint32_t next = *table_.Allocate();
+    EXPECT_EQ(next >> 8, key >> 8);
+    EXPECT_EQ(next, ibv_inc_rkey(key)) << grants;
+    table_.Grant(next, Range(1000, 100));
+    EXPECT_FALSE(view_.Find(key, &late)) << grants;
+    table_.Revoke(next);
+    table_.Free(next);
+  }
+}
+
+TEST_F(KeyTableTest, WhoMayBeWritingIsKnownOfRevokedKeysToo) {
+  const uint32_t reads = *table_.Allocate();
+  const uint32_t writes = *table_.Allocate();
+  table_.Grant(reads, Range(1000, 100));
+  KeyRange range = Range(1000, 100);
+  range.access |= IBV_ACCESS_REMOTE_ATOMIC;
+  table_.Grant(writes, range);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(view_.MayBeWritten(reads));
+    EXPECT_TRUE(view_.MayBeWritten(writes));
+    if (i == 0) table_.Revoke(reads);
+    if (i == 0) table_.Revoke(writes);
+  }
+  for (uint32_t nonsense : {0u, kEntries << 8, ~0u}) {
+    EXPECT_FALSE(view_.MayBeWritten(nonsense)) << nonsense;
+  }
+}
+
 TEST_F(KeyTableTest, TheConsumersPartMustFit) {
   const uint32_t key = *table_.Allocate();
   table_.Grant(ibv_inc_rkey(key), Range(1000, 100));

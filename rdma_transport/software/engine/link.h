@@ -7,12 +7,10 @@
 //
 // The life of a SEND:
 //   sender    position = link->Send(packet, parts, count);   // 0: no room now
-//             link->Wake(solicited);                         // once for a
-//             batch
+//             link->Wake(solicited);                       // once for a batch
 //   receiver  if (link->HasIncoming() && link->Peek(&packet) == kPacket)
 //               link->Read(0, buffer, packet.payload_bytes); link->Consume();
-//             link->Acknowledge();                           // once for a
-//             batch
+//             link->Acknowledge();                         // once for a batch
 //   sender    if (link->acknowledged() >= position) ...      // it is there
 //
 // Thread rule: one thread at a time, the QP's, but for the functions that are
@@ -64,6 +62,14 @@ struct Descriptor {
 };
 static_assert(sizeof(Descriptor) == 16);
 
+// An announcement of memory was sent before the memory can be asked for, or
+// waits for room on its way. A peer whose announcement does not come within
+// this broke the protocol, or is stuck.
+inline constexpr int64_t kAnnouncementLimitNs = 5'000'000'000;
+
+// Arenas that a device may have, and so those that its peers may have to map.
+inline constexpr size_t kMaxArenas = 4096;
+
 inline constexpr uint32_t kMaxInlineBytes = 512;
 inline constexpr uint32_t kMaxSges = 32;
 inline constexpr uint32_t kMaxPayloadBytes = 512;
@@ -102,8 +108,7 @@ class Link {
   Link& operator=(const Link&) = delete;
   virtual ~Link() = default;
 
-  // --- Outgoing
-  // ---------------------------------------------------------------
+  // --- Outgoing ---
 
   // Sends one packet whose payload is the parts, of kMaxPayloadBytes at most.
   // Returns its position, which grows from packet to packet, or 0 where there
@@ -117,11 +122,13 @@ class Link {
   virtual void Wake(bool solicited) = 0;
   // Packets up to this position were consumed.
   virtual uint64_t acknowledged() = 0;
-  // The peer is to wake us, where we sleep, once it consumed this position.
+  // The peer is to wake us, where we sleep, once it consumed this position; 0:
+  // never. What it consumed before it could see this it does not wake us for:
+  // a packet that is sent after the call is safe, for others the caller orders
+  // this before a look at acknowledged().
   virtual void WantAcknowledgement(uint64_t position) = 0;
 
-  // --- Incoming
-  // ---------------------------------------------------------------
+  // --- Incoming ---
 
   // Cheap: one load of one cache line.
   bool HasIncoming() const {
@@ -135,12 +142,12 @@ class Link {
   virtual void Consume() = 0;
   // Tells the peer what was consumed. After every batch of Consumes.
   virtual void Acknowledge() = 0;
-  // The sender's QP left RTS: described payload that was copied before this was
-  // found true is whole, what was copied later may not be.
+  // The peer's QP left RTS: it admits nothing any more, and described payload
+  // that was copied before this was found true is whole, what was copied later
+  // may not be.
   virtual bool PeerClosed() const = 0;
 
-  // --- The peer's memory
-  // ------------------------------------------------------
+  // --- The peer's memory ---
 
   virtual KeyView peer_keys() const = 0;
   uint32_t peer_qp_num() const { return peer_qp_num_; }
@@ -154,8 +161,7 @@ class Link {
   // looked up; 0: no longer.
   virtual void PublishWriting(uint32_t key) = 0;
 
-  // --- Our memory
-  // -------------------------------------------------------------
+  // --- Our memory ---
 
   // Lets the peer have an arena of ours. True: it gets to know of it before
   // anything that is sent from now on. False: the announcement waits for room
@@ -163,13 +169,13 @@ class Link {
   virtual bool Announce(uint32_t arena) = 0;
   // The arena is gone: the peer may forget it. Thread-safe.
   virtual void Withdraw(uint32_t arena) = 0;
-  // Whether the peer writes under this key of ours now. Thread-safe.
-  virtual bool PeerIsWriting(uint32_t key) const = 0;
+  // The key of ours that the peer says it writes under now, 0: none. Any number
+  // where it lies. Thread-safe.
+  virtual uint32_t PeersWritingKey() const = 0;
   // What our QP admits.
   virtual void SetAccess(uint32_t access) = 0;
 
-  // --- Life
-  // -------------------------------------------------------------------
+  // --- Life ---
 
   // The peer hung up; packets that arrived before can still be consumed.
   // Thread-safe.
@@ -180,14 +186,16 @@ class Link {
     std::lock_guard lock(observer_mutex_);
     if (observer_ != nullptr) observer_->OnHangUp();
   }
-  // Asks whether the peer hung up, at the cost of a system call. Thread-safe.
+  // Asks whether the peer hung up, at the cost of a system call. Once we hung
+  // up this stays as it was then. Thread-safe.
   virtual bool IsPeerGone() const = 0;
   // Null: nobody. Thread-safe; afterwards the previous one is not called.
   void SetObserver(HangUpObserver* observer) {
     std::lock_guard lock(observer_mutex_);
     observer_ = observer;
   }
-  // Our QP left RTS: the peer must not use what our packets describe any more.
+  // Our QP left RTS: the peer must not use what our packets describe any more,
+  // and begins no READ, WRITE or atomic; one that runs may not be over yet.
   virtual void MarkClosed() = 0;
   // Hangs up. Thread-safe.
   virtual void HangUp() = 0;
@@ -200,6 +208,7 @@ class Link {
   // Whether the peer rang since the last call. It rings once for each arming of
   // a CQ: one that is still armed must be armed anew.
   bool TakeRing() { return std::exchange(rang_, false); }
+  bool rang() const { return rang_; }
   // What the last kViolation was.
   virtual const char* violation() const = 0;
 

@@ -38,7 +38,7 @@ bool LinkRegistry::WaitUntilNotWritten(uint32_t key, Clock* clock,
 bool LinkRegistry::IsWritten(uint32_t key) {
   std::lock_guard lock(mutex_);
   for (const Link* link : links_) {
-    if (link->PeerIsWriting(key) && !link->IsPeerGone()) return true;
+    if (link->PeersWritingKey() == key && !link->IsPeerGone()) return true;
   }
   return false;
 }

@@ -12,9 +12,9 @@ namespace {
 constexpr int kKnownAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
                              IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
                              IBV_ACCESS_MW_BIND;
-constexpr int kRemoteWriting =
-    IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
-constexpr int kRemote = kRemoteWriting | IBV_ACCESS_REMOTE_READ;
+static_assert(kRemoteWriting ==
+              (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC));
+constexpr uint32_t kRemote = kRemoteWriting | IBV_ACCESS_REMOTE_READ;
 
 // 0, or the errno value that ibv_reg_mr(3) gives for such access.
 int CheckAccess(int access, MemoryUse use) {
@@ -108,8 +108,7 @@ int MemoryRegistry::DeregMr(MemoryRegion* region) {
     if (region->bound_windows != 0) return EBUSY;
   }
   keys_.Revoke(region->rkey);
-  if ((region->access & kRemoteWriting) != 0 &&
-      !links_->WaitUntilNotWritten(region->rkey, clock_, kRevokeLimitNs)) {
+  if (!WaitForWriters(region->rkey)) {
     Log("ibv_dereg_mr: a peer is still writing to this region");
     return EBUSY;
   }
@@ -146,7 +145,7 @@ int MemoryRegistry::DeallocMw(MemoryWindow* window) {
     std::lock_guard lock(mutex_);
     if (window->region != nullptr) Unbind(window);
   }
-  if (!WaitForWriters(*window)) {
+  if (!WaitForWriters(window->key)) {
     Log("ibv_dealloc_mw: a peer is still writing to this window");
     return EBUSY;
   }
@@ -154,7 +153,10 @@ int MemoryRegistry::DeallocMw(MemoryWindow* window) {
     std::lock_guard lock(mutex_);
     windows_[window->handle] = nullptr;
   }
-  keys_.Free(window->handle << 8);
+  // The consumer chooses the keys of a window, and may have stepped beyond the
+  // last one that was bound.
+  keys_.Free(window->key != 0 ? window->key
+                              : window->handle << 8 | (window->rkey & 0xff));
   FromVerbs(window->pd)->users.fetch_sub(1);
   delete window;
   return 0;
@@ -173,7 +175,7 @@ ibv_wc_status MemoryRegistry::Bind(const BindRequest& request) {
     if (type_2) return IBV_WC_MW_BIND_ERR;
     Unbind(window);
     lock.unlock();
-    if (!WaitForWriters(*window)) return IBV_WC_MW_BIND_ERR;
+    if (!WaitForWriters(window->key)) return IBV_WC_MW_BIND_ERR;
     lock.lock();
   }
   if (info.length == 0 && !type_2) return IBV_WC_SUCCESS;
@@ -185,7 +187,7 @@ ibv_wc_status MemoryRegistry::Bind(const BindRequest& request) {
     return IBV_WC_MW_BIND_ERR;
   }
   const unsigned int access = info.mw_access_flags;
-  if ((access & ~static_cast<unsigned int>(kRemote)) != 0) {
+  if ((access & ~kRemote) != 0) {
     return IBV_WC_MW_BIND_ERR;
   }
   if ((access & kRemoteWriting) != 0 &&
@@ -237,9 +239,9 @@ void MemoryRegistry::Unbind(MemoryWindow* window) {
   window->region = nullptr;
 }
 
-bool MemoryRegistry::WaitForWriters(const MemoryWindow& window) {
-  return window.key == 0 ||
-         links_->WaitUntilNotWritten(window.key, clock_, kRevokeLimitNs);
+bool MemoryRegistry::WaitForWriters(uint32_t key) {
+  return !MayBeWritten(key) ||
+         links_->WaitUntilNotWritten(key, clock_, kRevokeLimitNs);
 }
 
 }  // namespace rdma::soft

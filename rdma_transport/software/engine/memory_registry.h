@@ -94,6 +94,9 @@ class MemoryRegistry {
   // be over yet (Link::PeerIsWriting).
   bool Invalidate(uint32_t rkey, const ProtectionDomain* pd, uint32_t qp_num);
 
+  // Whether a peer that says it writes under this key of ours can be doing so.
+  bool MayBeWritten(uint32_t key) const { return keys().MayBeWritten(key); }
+
   // Whether a QP of `pd` may use the SGE with this access (0 for reading).
   bool CheckLocal(const ProtectionDomain* pd, const ibv_sge& sge,
                   uint32_t access) const {
@@ -112,8 +115,8 @@ class MemoryRegistry {
   static constexpr uint32_t kMaxKeysOfTable = 1u << 16;
 
   void Unbind(MemoryWindow* window);
-  // False: a peer still writes under the window's last key.
-  bool WaitForWriters(const MemoryWindow& window);
+  // False: a peer still writes under the revoked key.
+  bool WaitForWriters(uint32_t key);
 
   KeyTable keys_;
   ArenaTable arenas_;

@@ -19,7 +19,10 @@ bool PollSchedule::Remove(PollTarget* target) {
   if (--uses_[at] != 0) return false;
   targets_.erase(found);
   uses_.erase(uses_.begin() + at);
+  // Those behind it moved up. Before the first one is where the look wraps.
+  if (static_cast<size_t>(at) <= next_) --next_;
   to_look_at_ = std::min(to_look_at_, targets_.size());
+  std::erase(unfinished_, target);
   if (touched_ == target) touched_ = nullptr;
   for (uint32_t i = 0; i < hot_count_; ++i) {
     if (hot_[i] == target) Cool(i);

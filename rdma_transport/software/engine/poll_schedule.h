@@ -46,7 +46,10 @@ class PollSchedule {
     if (hot_count_ != targets_.size()) Heat(target);
   }
   // The coming turns look at every target before anything else.
-  void LookEverywhere() { to_look_at_ = targets_.size(); }
+  void LookEverywhere() {
+    to_look_at_ = targets_.size();
+    unfinished_.clear();
+  }
 
   // One turn: calls visit(target), which returns a Verdict, for each target
   // that it looks at and that is ready.
@@ -54,8 +57,17 @@ class PollSchedule {
   void Turn(Visit visit) {
     ++turn_;
     if (to_look_at_ != 0) [[unlikely]] {
-      LookAtNext(&to_look_at_, visit);
-      return;
+      if (LookAtNext(&to_look_at_, visit).stopped) {
+        unfinished_.push_back(targets_[next_]);
+        return;
+      }
+    } else if (ColdLookIsDue()) {
+      // Before the hot ones, which may use up every turn.
+      size_t steps = cold_step_;
+      const Look look = LookAtNext(&steps, visit);
+      cold_step_ = look.found != 0 ? std::min(cold_step_ * 2, kMaxColdStep)
+                                   : std::max(cold_step_ / 2, kMinColdStep);
+      if (look.stopped) return;
     }
     // Behind the one that used the last turn up: nobody starves.
     const uint32_t start = start_ < hot_count_ ? start_ : 0;
@@ -69,12 +81,8 @@ class PollSchedule {
       if (verdict == Verdict::kStop) return;
     }
     CoolOne();
-    if (hot_count_ == targets_.size()) return;
-    if (hot_count_ != 0 && turn_ % kTurnsPerColdLook != 0) return;
-    size_t steps = cold_step_;
-    const size_t found = LookAtNext(&steps, visit);
-    cold_step_ = found != 0 ? std::min(cold_step_ * 2, kMaxColdStep)
-                            : std::max(cold_step_ / 2, kMinColdStep);
+    if (!unfinished_.empty()) [[unlikely]]
+      VisitUnfinished(visit);
   }
 
  private:
@@ -88,24 +96,40 @@ class PollSchedule {
   static constexpr size_t kMinColdStep = 1;
   static constexpr size_t kMaxColdStep = 64;
 
-  // Looks at the next `*steps` targets in turn, as far as visit lets it;
-  // returns how many had work.
+  bool ColdLookIsDue() const {
+    return hot_count_ != targets_.size() &&
+           (hot_count_ == 0 || turn_ % kTurnsPerColdLook == 0);
+  }
+
+  struct Look {
+    size_t found = 0;  // targets that had work
+    bool stopped = false;
+  };
+  // Looks at the next `*steps` targets in turn, as far as visit lets it.
   template <typename Visit>
-  size_t LookAtNext(size_t* steps, Visit visit) {
-    size_t found = 0;
-    for (; *steps != 0; --*steps) {
+  Look LookAtNext(size_t* steps, Visit visit) {
+    Look look;
+    while (*steps != 0 && !look.stopped) {
+      --*steps;
       next_ = next_ + 1 >= targets_.size() ? 0 : next_ + 1;
       PollTarget* const target = targets_[next_];
       if (!target->Ready()) continue;
-      ++found;
-      const Verdict verdict = visit(target);
+      ++look.found;
+      look.stopped = visit(target) == Verdict::kStop;
       Heat(target);
-      if (verdict == Verdict::kStop) {
-        --*steps;
-        break;
-      }
     }
-    return found;
+    return look;
+  }
+
+  // Those that cut a look everywhere short may have had more. Most are hot
+  // since, and have been visited.
+  template <typename Visit>
+  void VisitUnfinished(Visit visit) {
+    while (!unfinished_.empty()) {
+      PollTarget* const target = unfinished_.back();
+      if (target->Ready() && visit(target) == Verdict::kStop) return;
+      unfinished_.pop_back();
+    }
   }
 
   void Heat(PollTarget* target);
@@ -122,8 +146,9 @@ class PollSchedule {
   std::array<PollTarget*, kMaxHot> hot_ = {};
   std::array<uint32_t, kMaxHot> last_work_ = {};  // turns
   size_t to_look_at_ = 0;
-  size_t next_ = 0;
+  size_t next_ = 0;  // the last one that was looked at
   size_t cold_step_ = kMinColdStep;
+  std::vector<PollTarget*> unfinished_;
   PollTarget* touched_ = nullptr;     // the last one, while it is hot
   std::vector<PollTarget*> targets_;  // each once
   std::vector<int> uses_;             // how often it was added

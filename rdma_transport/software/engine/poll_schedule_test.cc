@@ -110,6 +110,80 @@ TEST_F(PollScheduleTest, LooksEverywhereInSeveralTurnsWhereTheyAreCutShort) {
   EXPECT_TRUE(Turn().empty());
 }
 
+// A target that fills the turn may have more: it is seen again before a turn
+// finds nothing.
+TEST_F(PollScheduleTest, ALookThatWasCutShortForgetsNobody) {
+  for (int count : {2, 30, 100}) {
+    AddTargets(count - static_cast<int>(targets_.size()));
+    LetAllCool();
+    for (auto& target : targets_) target->SetReady(true);
+    schedule_.LookEverywhere();
+    // The first one has something left whenever it is seen, for a while.
+    PollTarget* first = nullptr;
+    int seen = 0;
+    for (bool found = true; found;) {
+      found = false;
+      schedule_.Turn([&](PollTarget* target) {
+        found = true;
+        if (first == nullptr) first = target;
+        const bool done = target != first || ++seen == 3;
+        static_cast<FakeTarget*>(target)->SetReady(!done);
+        return Verdict::kStop;
+      });
+    }
+    EXPECT_EQ(seen, 3) << count;
+    for (auto& target : targets_) EXPECT_FALSE(target->Ready()) << count;
+  }
+}
+
+// As connections do that wait for a receive to be posted.
+TEST_F(PollScheduleTest, ALookEndsAmongTargetsThatAreAlwaysReady) {
+  AddTargets(100);
+  LetAllCool();
+  for (auto& target : targets_) target->SetReady(true);
+  schedule_.LookEverywhere();
+  int visits = 0;
+  for (int i = 0; i < 10; ++i) {
+    schedule_.Turn([&](PollTarget*) {
+      ++visits;
+      return i < 5 ? Verdict::kStop : Verdict::kGoOn;
+    });
+  }
+  EXPECT_GE(visits, 100);
+  EXPECT_LT(visits, 1000);
+}
+
+TEST_F(PollScheduleTest, ALookMissesNobodyWhenOneIsRemoved) {
+  AddTargets(100);
+  LetAllCool();
+  for (auto& target : targets_) target->SetReady(true);
+  schedule_.LookEverywhere();
+  std::vector<PollTarget*> seen;
+  for (int i = 0; i < 10; ++i) {
+    seen.push_back(Turn(Verdict::kStop).front());
+  }
+  // Some of those that were seen already.
+  for (int i = 0; i < 5; ++i) schedule_.Remove(seen[i]);
+  EXPECT_EQ(Turn().size(), 90u);
+}
+
+// Not even where others fill every turn.
+TEST_F(PollScheduleTest, NobodyIsForgottenBesideATargetThatAlwaysHasMore) {
+  AddTargets(100);
+  LetAllCool();
+  schedule_.Touch(targets_[0].get());
+  targets_[0]->SetReady(true);
+  targets_[50]->SetReady(true);
+  int turns = 0;
+  for (bool found = false; !found; ++turns) {
+    ASSERT_LT(turns, 1000);
+    schedule_.Turn([&](PollTarget* target) {
+      found |= target == targets_[50].get();
+      return Verdict::kStop;
+    });
+  }
+}
+
 TEST_F(PollScheduleTest, WhoUsesTheTurnUpIsLastInTheNext) {
   AddTargets(3);
   std::vector<PollTarget*> order;

@@ -5,7 +5,6 @@
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
-#include "rdma_transport/software/engine/asymmetric_fence.h"
 #include "rdma_transport/software/log.h"
 
 namespace rdma::soft {
@@ -89,9 +88,12 @@ int QueuePair::PostSend(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     needs_service_ = true;
     context_.send_cq->Touch(this);
   }
-  // Nobody may poll before there is an event, and what is over already makes
-  // one.
-  if (needs_service_ && context_.send_cq->armed()) Progress();
+  // Nobody may poll before there is an event: what is over already makes one,
+  // and so does what the peer rang for, if the ring was heard while posting.
+  if ((needs_service_ && context_.send_cq->armed()) ||
+      (live_link_ != nullptr && live_link_->rang())) [[unlikely]] {
+    Progress();
+  }
   return error;
 }
 
@@ -113,16 +115,16 @@ int QueuePair::PostReceive(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
 
 void QueuePair::Progress() {
   if (live_link_ == nullptr) [[unlikely]] {
-    uint64_t budget_bytes = kCopyQuantumBytes;
-    if (state == IBV_QPS_RTS && requester_.Progress(&budget_bytes)) {
-      EnterError(Farewell::kTellPeer);
-    }
-    UpdateService();
+    ProgressUnconnected();
     return;
   }
   uint64_t own_budget_bytes = kCopyQuantumBytes;
   uint64_t* const budget_bytes = Budget(&own_budget_bytes);
-  if (live_link_->HasIncoming() && !TakePackets(budget_bytes)) return;
+  if (live_link_->HasIncoming()) {
+    if (!TakePackets(budget_bytes)) return;
+  } else if (receive_busy_) [[unlikely]] {
+    SetReceiveBusy(false);
+  }
   if (requester_.NeedsService() && requester_.Progress(budget_bytes)) {
     EnterError(Farewell::kTellPeer);
     return;
@@ -136,6 +138,15 @@ void QueuePair::Progress() {
   UpdateService();
   if (live_link_->TakeRing()) [[unlikely]]
     OnRing();
+}
+
+// RTS by hand, where every request fails; or no state in which there is work.
+void QueuePair::ProgressUnconnected() {
+  uint64_t budget_bytes = kCopyQuantumBytes;
+  if (state == IBV_QPS_RTS && requester_.Progress(&budget_bytes)) {
+    EnterError(Farewell::kTellPeer);
+  }
+  UpdateService();
 }
 
 // What may be copied in this turn: all QPs that one poll looks at share it.
@@ -154,14 +165,29 @@ bool QueuePair::MoreToDeliver() const {
 
 bool QueuePair::TakePackets(uint64_t* budget_bytes) {
   bool taken = false;
-  for (uint64_t i = 0; i < kPacketsPerTurn && live_link_->HasIncoming(); ++i) {
-    const PacketResult result = TakePacket(budget_bytes);
+  uint64_t left = kPacketsPerTurn;
+  PacketResult result = PacketResult::kTaken;
+  while (left != 0 && live_link_->HasIncoming()) {
+    result = TakePacket(budget_bytes);
     if (result == PacketResult::kEnded) return false;
-    if (result == PacketResult::kWaits) break;
+    if (result != PacketResult::kTaken) break;
     taken = true;
+    --left;
   }
   if (taken && !responder_.discarding()) live_link_->Acknowledge();
+  // What is left for the next turn for no reason of the peer's, it rings for
+  // no more.
+  const bool busy = result == PacketResult::kLater ||
+                    (left == 0 && live_link_->HasIncoming());
+  if (busy != receive_busy_) [[unlikely]]
+    SetReceiveBusy(busy);
   return true;
+}
+
+void QueuePair::SetReceiveBusy(bool busy) {
+  if (busy == receive_busy_) return;
+  receive_busy_ = busy;
+  context_.recv_cq->SetBusy(this, busy);
 }
 
 QueuePair::PacketResult QueuePair::TakePacket(uint64_t* budget_bytes) {
@@ -200,9 +226,12 @@ QueuePair::PacketResult QueuePair::TakePacket(uint64_t* budget_bytes) {
     case Responder::Result::kConsumed:
       return PacketResult::kTaken;
     case Responder::Result::kNotReady:
-    case Responder::Result::kMore:
+    case Responder::Result::kNotYet:
       needs_service_ = true;
       return PacketResult::kWaits;
+    case Responder::Result::kMore:
+      needs_service_ = true;
+      return PacketResult::kLater;
     case Responder::Result::kViolation:
       OnViolation("a message that describes no memory of its sender");
       return PacketResult::kEnded;
@@ -231,7 +260,8 @@ void QueuePair::CheckDrained() {
 void QueuePair::UpdateService() {
   needs_service_ = state == IBV_QPS_RTS || state == IBV_QPS_SQD
                        ? requester_.NeedsService() ||
-                             responder_.NeedsService() || drain_pending_
+                             responder_.NeedsService() || receive_busy_ ||
+                             drain_pending_
                        : false;
 }
 
@@ -254,15 +284,15 @@ void QueuePair::OnRing() {
     cq->Rearm();
     armed = true;
   }
-  if (!armed) return;
   // What the peer sent without ringing, because it had rung for the old number.
-  AsymmetricFence::Heavy();
-  Progress();
+  if (armed) Progress();
 }
 
 void QueuePair::OnHangUp() {
-  context_.send_cq->SetAttention();
-  context_.recv_cq->SetAttention();
+  context_.recv_cq->SetAttention(this);
+  if (context_.send_cq != context_.recv_cq) {
+    context_.send_cq->SetAttention(this);
+  }
 }
 
 }  // namespace rdma::soft

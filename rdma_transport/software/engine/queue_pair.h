@@ -102,12 +102,15 @@ class QueuePair final : public ibv_qp,
 
   enum class Farewell { kTellPeer, kSilent };
 
+  void ProgressUnconnected();
   uint64_t* Budget(uint64_t* own);
   bool MoreToDeliver() const;
   // Takes packets. False: the QP left RTS.
   bool TakePackets(uint64_t* budget_bytes);
-  enum class PacketResult { kTaken, kWaits, kEnded };
+  // kWaits: for the peer or the consumer. kLater: for the next turn.
+  enum class PacketResult { kTaken, kWaits, kLater, kEnded };
   PacketResult TakePacket(uint64_t* budget_bytes);
+  void SetReceiveBusy(bool busy);
   void OnViolation(const char* what);
   // The peer rang: CQs that are still armed get a number that it did not ring
   // for.
@@ -118,6 +121,9 @@ class QueuePair final : public ibv_qp,
   void EnterReset();
   void UpdateService();
   void CheckDrained();
+  // Lets the peer begin nothing more in our memory, and waits for what it is
+  // writing there.
+  void CloseLink();
   // Ends the connection's place in this QP.
   void DropLink();
   void Unwatch();
@@ -129,6 +135,7 @@ class QueuePair final : public ibv_qp,
   ibv_qp_attr attributes_ = {};
   std::shared_ptr<Link> link_;
   bool watched_ = false;
+  bool receive_busy_ = false;   // counted in the receive CQ's busy targets
   bool drain_pending_ = false;  // SQ_DRAINED is to be raised
   Requester requester_;
   Responder responder_;

@@ -1,9 +1,13 @@
 // The states of a QueuePair.
+#include <sched.h>
+
 #include <cerrno>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "rdma_transport/software/engine/qp_state.h"
 #include "rdma_transport/software/engine/queue_pair.h"
+#include "rdma_transport/software/log.h"
 
 namespace rdma::soft {
 namespace {
@@ -123,6 +127,9 @@ int QueuePair::Connect(std::shared_ptr<Link> link,
   requester_.SetMaxReads(connect.max_rd_atomic);
   responder_.SetRnr(connect.min_rnr_timer, connect.peer_rnr_retry);
   MoveTo(IBV_QPS_RTS);
+  // What the peer sent before this is for nobody else to report: it rang for
+  // the arming, if at all, when there was no QP to look at.
+  if (context_.recv_cq->armed() || context_.send_cq->armed()) Progress();
   return 0;
 }
 
@@ -138,8 +145,8 @@ void QueuePair::EnterError(Farewell farewell) {
   live_link_ = nullptr;
   if (link_ != nullptr) {
     // Before anything is flushed: from here on the caller may reuse the memory
-    // of SENDs that the peer has not copied.
-    link_->MarkClosed();
+    // of SENDs that the peer has not copied, and what the peer was let in to.
+    CloseLink();
     if (!responder_.discarding()) link_->Acknowledge();
     if (farewell == Farewell::kTellPeer && !link_->hung_up()) {
       Packet packet;
@@ -148,6 +155,7 @@ void QueuePair::EnterError(Farewell farewell) {
       link_->Wake(/*solicited=*/true);
     }
   }
+  SetReceiveBusy(false);
   requester_.Flush();
   responder_.Flush();
   if (srq_ != nullptr) {
@@ -158,8 +166,9 @@ void QueuePair::EnterError(Farewell farewell) {
 }
 
 void QueuePair::EnterReset() {
-  if (link_ != nullptr) link_->MarkClosed();
+  if (link_ != nullptr) CloseLink();
   DropLink();
+  SetReceiveBusy(false);
   requester_.Reset();
   responder_.Reset();
   context_.send_cq->DropCompletions(this);
@@ -168,6 +177,27 @@ void QueuePair::EnterReset() {
   drain_pending_ = false;
   state = IBV_QPS_RESET;
   UpdateService();
+}
+
+void QueuePair::CloseLink() {
+  link_->MarkClosed();
+  // A write that finds the link closed does not begin; one that runs under a
+  // key lasts microseconds, unless its process is stopped.
+  const uint32_t key = link_->PeersWritingKey();
+  if (key == 0 || !context_.memory->MayBeWritten(key)) return;
+  const int64_t deadline_ns =
+      context_.clock->NowNanoseconds() + MemoryRegistry::kRevokeLimitNs;
+  while (link_->PeersWritingKey() == key && !link_->IsPeerGone()) {
+    if (context_.clock->NowNanoseconds() >= deadline_ns) {
+      Log(absl::StrCat("QP ", qp_num, ": the peer's QP ",
+                       attributes_.dest_qp_num, " writes to memory of key ",
+                       key,
+                       " and does not end, as a process that is stopped "
+                       "would: what it writes there later is not kept out"));
+      return;
+    }
+    sched_yield();
+  }
 }
 
 void QueuePair::DropLink() {

@@ -8,11 +8,6 @@
 namespace rdma::soft {
 namespace {
 
-// An announcement is a message on a local socket that was sent before its
-// memory can be asked for, or waits for room there. A peer that never sends it
-// broke the protocol, or is stuck.
-constexpr int64_t kAnnouncementLimitNs = 5'000'000'000;
-
 StepResult Fail(SendWqe& wqe, ibv_wc_status status) {
   wqe.status = status;
   return StepResult::kFailed;
@@ -34,12 +29,19 @@ ibv_wc_status FindRemote(const QpContext& qp, const SendWqe& wqe,
                          const SendDetail& detail, uint32_t needed,
                          KeyRange* range) {
   const Link& link = *qp.link;
+  if (link.PeerClosed()) return IBV_WC_RETRY_EXC_ERR;
   // A request that its QP does not admit at all is an invalid one.
   if ((link.peer_access() & needed) != needed) return IBV_WC_REM_INV_REQ_ERR;
   const bool granted = link.peer_keys().Find(detail.rkey, range) &&
                        range->Allows(link.peer_pd(), link.peer_qp_num(), needed,
                                      detail.remote_address, wqe.byte_len);
   return granted ? IBV_WC_SUCCESS : IBV_WC_REM_ACCESS_ERR;
+}
+
+// Of a request that moves nothing only the peer is asked for, and no key.
+StepResult TouchPeer(const QpContext& qp, SendWqe& wqe) {
+  return qp.link->PeerClosed() ? Fail(wqe, IBV_WC_RETRY_EXC_ERR)
+                               : StepResult::kDone;
 }
 
 // Finds the mapping of the next piece.
@@ -71,7 +73,7 @@ class WritingScope {
  public:
   WritingScope(Link* link, uint32_t key) : link_(link) {
     link_->PublishWriting(key);
-    // Pairs with the fence in KeyTable::Revoke.
+    // Pairs with the fences in KeyTable::Revoke and Link::MarkClosed.
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
   ~WritingScope() { link_->PublishWriting(0); }
@@ -94,7 +96,7 @@ StepResult Advance(const SendWqe& wqe, SendDetail& detail, uint64_t bytes,
 
 StepResult ReadStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
                     const ibv_sge* sges, uint64_t* budget_bytes) {
-  if (wqe.byte_len == 0) return StepResult::kDone;  // no key is looked at
+  if (wqe.byte_len == 0) return TouchPeer(qp, wqe);
   if (!CheckLocalSges(qp, wqe, sges, IBV_ACCESS_LOCAL_WRITE)) {
     return Fail(wqe, IBV_WC_LOC_PROT_ERR);
   }
@@ -109,15 +111,17 @@ StepResult ReadStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
       Resolve(qp, wqe, detail, range, bytes, /*writable=*/false, &from);
   if (found != StepResult::kDone) return found;
   Scatter(sges, detail.bytes_done, from, bytes);
+  // What was revoked or let go meanwhile may have held anything.
   if (!qp.link->peer_keys().StillValid(range)) {
     return Fail(wqe, IBV_WC_REM_ACCESS_ERR);
   }
+  if (qp.link->PeerClosed()) return Fail(wqe, IBV_WC_RETRY_EXC_ERR);
   return Advance(wqe, detail, bytes, budget_bytes);
 }
 
 StepResult WriteStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
                      const ibv_sge* sges, uint64_t* budget_bytes) {
-  if (wqe.byte_len == 0) return StepResult::kDone;
+  if (wqe.byte_len == 0) return TouchPeer(qp, wqe);
   if (!wqe.Has(IBV_SEND_INLINE) && !CheckLocalSges(qp, wqe, sges, 0)) {
     return Fail(wqe, IBV_WC_LOC_PROT_ERR);
   }

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "rdma_transport/software/engine/asymmetric_fence.h"
 #include "rdma_transport/software/engine/sge_copy.h"
 #include "rdma_transport/software/engine/work_request.h"
 
@@ -35,7 +36,7 @@ int Requester::Post(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   }
   if (!reads_.empty()) {
     uint64_t budget_bytes = kPostQuantumBytes;
-    if (running_) RunReads(&budget_bytes);
+    RunReads(&budget_bytes);
     UpdateBusy();
   }
   if (sent_) WakePeer();
@@ -65,7 +66,6 @@ int Requester::PostOne(const ibv_send_wr& wr) {
   wqe.phase = SendWqe::Phase::kWaiting;
   wqe.sge_count = static_cast<uint8_t>(IsLocal(wr.opcode) ? 0 : wr.num_sge);
   wqe.signaled = signal_all_ || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
-  wqe.revoked = false;
   wqe.status = IBV_WC_SUCCESS;
 
   const bool first = sq_.started_ == sq_.tail_;
@@ -134,7 +134,7 @@ void Requester::RunReads(uint64_t* budget_bytes) {
 
 bool Requester::Progress(uint64_t* budget_bytes) {
   if (sq_.started_ != sq_.tail_) StartWaiting(budget_bytes);
-  if (running_ && !reads_.empty()) RunReads(budget_bytes);
+  if (!reads_.empty()) RunReads(budget_bytes);
   UpdateBusy();
   if (sent_) WakePeer();
   return CompleteFinished();
@@ -145,10 +145,8 @@ bool Requester::CompleteFinished() {
     SendWqe& wqe = sq_.At(sq_.done_);
     if (wqe.phase == SendWqe::Phase::kReading) return false;
     if (wqe.phase == SendWqe::Phase::kSent && !IsAcknowledged(wqe.position)) {
-      if (signaled_pending_ != 0) {
-        qp_->link->WantAcknowledgement(wqe.position);
-      }
-      return false;
+      if (!AskAgain()) return false;
+      continue;
     }
     const ibv_wc_status status = wqe.status;
     Complete(wqe, status);
@@ -162,10 +160,55 @@ bool Requester::IsAcknowledged(uint64_t position) {
   return acknowledged_ >= position;
 }
 
+// --- Asking for acknowledgements ---------------------------------------------
+//
+// Who sleeps is woken for the oldest signaled request that the peer has not
+// acknowledged, or, where a request waits for room, for any acknowledgement.
+// Asking before the packet is sent costs nothing; the peer may have consumed
+// what is asked for later already, which only matters to those who sleep.
+
+void Requester::AskForNext() {
+  // All that a packet takes is consumed at once.
+  wanted_ = sent_position_ + 1;
+  qp_->link->WantAcknowledgement(wanted_);
+}
+
+bool Requester::AskAgain() {
+  if (signaled_pending_ == 0 || waits_for_room_ || wanted_ > acknowledged_) {
+    return false;
+  }
+  for (uint32_t index = sq_.done_; index != sq_.started_; ++index) {
+    const SendWqe& wqe = sq_.At(index);
+    if (wqe.signaled && wqe.phase == SendWqe::Phase::kSent) {
+      return Ask(wqe.position);
+    }
+  }
+  return false;
+}
+
+bool Requester::Ask(uint64_t position) {
+  if (wanted_ == position) return false;
+  wanted_ = position;
+  qp_->link->WantAcknowledgement(position);
+  // Whoever arms the CQ after this looks himself.
+  if (!qp_->send_cq->armed()) return false;
+  AsymmetricFence::Heavy();
+  const uint64_t before = acknowledged_;
+  acknowledged_ = qp_->link->acknowledged();
+  return acknowledged_ != before;
+}
+
+void Requester::AskForNothing() {
+  if (wanted_ == 0) return;
+  wanted_ = 0;
+  qp_->link->WantAcknowledgement(0);
+}
+
 void Requester::Complete(SendWqe& wqe, ibv_wc_status status) {
   ++sq_.done_;
-  signaled_pending_ -= wqe.signaled;
   if (!wqe.signaled && status == IBV_WC_SUCCESS) return;
+  signaled_pending_ -= wqe.signaled;
+  if (signaled_pending_ == 0 && !waits_for_room_) AskForNothing();
   ibv_wc completion = {};
   completion.wr_id = wqe.wr_id;
   completion.status = status;
@@ -193,8 +236,8 @@ void Requester::OnRefused(ibv_wc_status status) {
 
 void Requester::OnPeerGone() {
   unreachable_ = true;
-  if (failed_) return;
   for (uint32_t index = sq_.done_; index != sq_.started_; ++index) {
+    if (failed_ && index == failed_index_) return;
     SendWqe& wqe = sq_.At(index);
     if (wqe.phase == SendWqe::Phase::kDone ||
         (wqe.phase == SendWqe::Phase::kSent && IsAcknowledged(wqe.position))) {
@@ -214,8 +257,11 @@ void Requester::Flush() {
   if (qp_->link != nullptr) {
     acknowledged_ = std::max(acknowledged_, qp_->link->acknowledged());
   }
-  failed_ = false;
-  CompleteFinished();
+  // Behind a failure that was completed nothing succeeds, nor fails by itself.
+  const bool failure_completed =
+      failed_ && static_cast<int32_t>(sq_.done_ - failed_index_) > 0;
+  if (!failure_completed) CompleteFinished();
+  failed_ = waits_for_room_ = false;
   while (sq_.done_ != sq_.tail_) {
     Complete(sq_.At(sq_.done_), IBV_WC_WR_FLUSH_ERR);
   }
@@ -226,21 +272,21 @@ void Requester::Flush() {
 
 void Requester::Reset() {
   running_ = unreachable_ = failed_ = sent_ = sent_solicited_ = false;
+  waits_for_room_ = false;
   sq_.Reset();
   reported_ = sq_.tail_;
   signaled_pending_ = 0;
-  acknowledged_ = 0;
+  acknowledged_ = sent_position_ = wanted_ = 0;
   reads_.clear();
   UpdateBusy();
 }
 
 void Requester::UpdateBusy() {
   const bool busy =
-      running_ &&
-      (!reads_.empty() || (blocked_by_own_work_ && sq_.started_ != sq_.tail_));
+      !reads_.empty() || (blocked_by_own_work_ && sq_.started_ != sq_.tail_);
   if (busy == busy_) return;
   busy_ = busy;
-  qp_->send_cq->AddBusy(busy ? 1 : -1);
+  qp_->send_cq->SetBusy(qp_->target, busy);
 }
 
 }  // namespace rdma::soft

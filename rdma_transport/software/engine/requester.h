@@ -65,7 +65,8 @@ class Requester {
   // request failed and was completed, all older ones too; the QP goes to ERR.
   bool Progress(uint64_t* budget_bytes);
 
-  // RTS, or not. REQUIRES for running: connected, or SetUnreachable.
+  // Whether requests are started, as in RTS; those that were go on without, as
+  // in SQD. REQUIRES for running: connected, or SetUnreachable.
   void SetRunning(bool running) { running_ = running; }
   // RTS without a connection, or to a peer that takes nothing any more: what is
   // posted fails with RETRY_EXC_ERR, as retries to nobody do.
@@ -83,8 +84,8 @@ class Requester {
   void Reset();
 
   void Retire(uint32_t slots) { sq_.free_ += slots; }
-  // All that was posted is over.
-  bool drained() const { return sq_.done_ == sq_.tail_; }
+  // All that was started is over.
+  bool drained() const;
 
  private:
   enum class StartResult {
@@ -105,6 +106,8 @@ class Requester {
 
   // Nothing but room stands in its way.
   bool MayStart(const SendWqe& wqe) const;
+  // It waits first in line, and part of it was done: it is not held back.
+  bool IsHalfDone(const SendWqe& wqe) const;
   // Starts what waits, in order.
   void StartWaiting(uint64_t* budget_bytes);
   StartResult Start(uint32_t index, uint64_t* budget_bytes);
@@ -112,7 +115,7 @@ class Requester {
   StartResult StartRead(uint32_t index);
   StartResult StartWrite(uint32_t index, uint64_t* budget_bytes);
   StartResult StartBind(uint32_t index);
-  StartResult StartInvalidate(SendWqe& wqe);
+  StartResult StartInvalidate(uint32_t index);
   // Fills `descriptors` from the SGEs. kStarted: it did.
   StartResult Describe(SendWqe& wqe, const Source& source,
                        Descriptor* descriptors, uint32_t* count);
@@ -127,6 +130,13 @@ class Requester {
   // True: the failed work request was reached.
   bool CompleteFinished();
   bool IsAcknowledged(uint64_t position);
+  // Asks the peer to acknowledge the packet that is sent next.
+  void AskForNext();
+  // Where what was asked for has come: asks for the next that somebody waits
+  // for. True: something more was acknowledged meanwhile.
+  bool AskAgain();
+  bool Ask(uint64_t position);
+  void AskForNothing();
   void Complete(SendWqe& wqe, ibv_wc_status status);
   void UpdateBusy();
   void WakePeer();
@@ -140,7 +150,8 @@ class Requester {
   bool unreachable_ = false;
   bool failed_ = false;  // the work request at failed_index_ did
   bool blocked_by_own_work_ = false;
-  bool busy_ = false;  // counted in the CQ's busy targets
+  bool waits_for_room_ = false;  // the first one that was not started does
+  bool busy_ = false;            // counted in the CQ's busy targets
   bool sent_solicited_ = false;
   bool sent_ = false;  // since the last Wake
   uint32_t failed_index_ = 0;
@@ -148,7 +159,9 @@ class Requester {
   uint32_t reported_ = 0;  // slots before this one are covered by a completion
   uint32_t max_reads_ = 0;
   uint64_t acknowledged_ = 0;
-  ReadFifo reads_;  // slots in phase kReading
+  uint64_t sent_position_ = 0;  // of the last packet
+  uint64_t wanted_ = 0;         // which acknowledgement was asked for; 0: none
+  ReadFifo reads_;              // slots in phase kReading
 };
 
 }  // namespace rdma::soft

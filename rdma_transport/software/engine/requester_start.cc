@@ -43,7 +43,19 @@ void Requester::StartWaiting(uint64_t* budget_bytes) {
 }
 
 bool Requester::MayStart(const SendWqe& wqe) const {
-  return running_ && !failed_ && (!wqe.Has(IBV_SEND_FENCE) || reads_.empty());
+  return (running_ || IsHalfDone(wqe)) && !failed_ &&
+         (!wqe.Has(IBV_SEND_FENCE) || reads_.empty());
+}
+
+bool Requester::IsHalfDone(const SendWqe& wqe) const {
+  if (sq_.started_ == sq_.tail_ || &wqe != &sq_.At(sq_.started_)) return false;
+  const SendDetail& detail = sq_.DetailAt(sq_.started_);
+  if (IsWrite(wqe.opcode)) return detail.bytes_done != 0;
+  return wqe.opcode == IBV_WR_LOCAL_INV && detail.revoked;
+}
+
+bool Requester::drained() const {
+  return sq_.done_ == sq_.started_ && !IsHalfDone(sq_.At(sq_.started_));
 }
 
 Requester::StartResult Requester::Start(uint32_t index,
@@ -51,7 +63,7 @@ Requester::StartResult Requester::Start(uint32_t index,
   SendWqe& wqe = sq_.At(index);
   if (IsLocal(wqe.opcode)) {
     return wqe.opcode == IBV_WR_BIND_MW ? StartBind(index)
-                                        : StartInvalidate(wqe);
+                                        : StartInvalidate(index);
   }
   if (unreachable_) return Fail(wqe, IBV_WC_RETRY_EXC_ERR);
   if (IsRead(wqe.opcode)) return StartRead(index);
@@ -115,17 +127,20 @@ Requester::StartResult Requester::PutIntoLink(SendWqe& wqe,
                                               const Packet& packet,
                                               const ConstBytes* parts,
                                               int part_count) {
+  if (wqe.signaled && signaled_pending_ == 0) AskForNext();
   wqe.position = qp_->link->Send(packet, parts, part_count);
   if (wqe.position == 0) [[unlikely]] {
-    // Any acknowledgement makes room.
-    qp_->link->WantAcknowledgement(acknowledged_ + 1);
-    return StartResult::kBlocked;
+    waits_for_room_ = true;
+    // Any acknowledgement makes some, be it one that came just now.
+    return Ask(acknowledged_ + 1) ? StartResult::kBusy : StartResult::kBlocked;
   }
   wqe.phase = SendWqe::Phase::kSent;
   sent_ = true;
   sent_solicited_ |= packet.solicited;
-  if (wqe.signaled && signaled_pending_ == 0) {
-    qp_->link->WantAcknowledgement(wqe.position);
+  sent_position_ = wqe.position;
+  if (waits_for_room_) [[unlikely]] {
+    waits_for_room_ = false;
+    if (signaled_pending_ == 0) AskForNothing();
   }
   return StartResult::kStarted;
 }
@@ -144,7 +159,7 @@ Requester::StartResult Requester::StartWrite(uint32_t index,
                                              uint64_t* budget_bytes) {
   SendWqe& wqe = sq_.At(index);
   SendDetail& detail = sq_.DetailAt(index);
-  if (detail.bytes_done != wqe.byte_len) {
+  if (detail.bytes_done != wqe.byte_len || wqe.byte_len == 0) {
     if (*budget_bytes == 0) return StartResult::kBusy;
     switch (WriteStep(*qp_, wqe, detail, sq_.SgesAt(index), budget_bytes)) {
       case StepResult::kDone:
@@ -192,15 +207,23 @@ Requester::StartResult Requester::StartBind(uint32_t index) {
   return StartResult::kStarted;
 }
 
-Requester::StartResult Requester::StartInvalidate(SendWqe& wqe) {
+Requester::StartResult Requester::StartInvalidate(uint32_t index) {
+  SendWqe& wqe = sq_.At(index);
+  SendDetail& detail = sq_.DetailAt(index);
   const uint32_t rkey = wqe.immediate;
-  if (!wqe.revoked && !qp_->memory->Invalidate(rkey, qp_->pd, qp_->qp_num)) {
+  if (!detail.revoked && !qp_->memory->Invalidate(rkey, qp_->pd, qp_->qp_num)) {
     return Fail(wqe, IBV_WC_MW_BIND_ERR);
   }
-  wqe.revoked = true;
-  if (qp_->link != nullptr && qp_->link->PeerIsWriting(rkey) &&
-      !qp_->link->IsPeerGone()) {
-    return StartResult::kBusy;
+  detail.revoked = true;
+  if (qp_->link != nullptr && qp_->link->PeersWritingKey() == rkey &&
+      qp_->memory->MayBeWritten(rkey) && !qp_->link->IsPeerGone()) {
+    // A peer that is stopped in its write, or only says that it writes, holds
+    // us no longer than DeregMr.
+    const int64_t now_ns = qp_->clock->NowNanoseconds();
+    if (detail.waiting_since_ns == 0) detail.waiting_since_ns = now_ns;
+    return now_ns - detail.waiting_since_ns > MemoryRegistry::kRevokeLimitNs
+               ? Fail(wqe, IBV_WC_MW_BIND_ERR)
+               : StartResult::kBusy;
   }
   wqe.phase = SendWqe::Phase::kDone;
   return StartResult::kStarted;

@@ -8,9 +8,6 @@
 namespace rdma::soft {
 namespace {
 
-// See remote_access.cc.
-constexpr int64_t kAnnouncementLimitNs = 5'000'000'000;
-
 constexpr uint8_t kRetryForEver = 7;
 
 }  // namespace
@@ -127,6 +124,7 @@ Responder::Result Responder::ReceiveImmediate(const Packet& packet,
   uint32_t byte_len;
   if (packet.payload_bytes != sizeof(byte_len)) return Result::kViolation;
   qp_->link->Read(0, &byte_len, sizeof(byte_len));
+  if (byte_len > kMaxMessageBytes) return Result::kViolation;
   const uint64_t wr_id = wqe.wr_id;
   Pop();
   return Finish(packet, wr_id, byte_len);
@@ -191,7 +189,8 @@ Responder::Result Responder::ContinueHeld(const Packet& packet,
   // flushed with the QP.
   if (qp_->link->PeerClosed()) {
     discarding_ = true;
-    return Result::kMore;
+    qp_->link->Consume();
+    return Result::kConsumed;
   }
   const uint64_t wr_id = held_->wr_id;
   const auto byte_len = static_cast<uint32_t>(held_->total_bytes);
@@ -215,7 +214,7 @@ Responder::Result Responder::CopyPiece(uint64_t* budget_bytes) {
       if (held.waiting_since_ns == 0) held.waiting_since_ns = now_ns;
       return now_ns - held.waiting_since_ns > kAnnouncementLimitNs
                  ? Result::kViolation
-                 : Result::kMore;
+                 : Result::kNotYet;
     }
     case Link::Access::kOk:
       break;

@@ -32,9 +32,10 @@ class Responder {
  public:
   enum class Result {
     kConsumed,
-    kNotReady,  // no receive is posted
-    kMore,      // the budget is used up, or the sender's memory is not here yet
-    kFailed,    // the receive failed, and was completed; the QP goes to ERR
+    kNotReady,   // no receive is posted
+    kMore,       // the budget is used up
+    kNotYet,     // the sender's memory is not here yet
+    kFailed,     // the receive failed, and was completed; the QP goes to ERR
     kViolation,  // the peer broke the protocol
   };
 

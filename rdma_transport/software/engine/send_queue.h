@@ -41,7 +41,6 @@ struct SendWqe {
   Phase phase;
   uint8_t sge_count;
   bool signaled;
-  bool revoked;  // LOCAL_INV: the key is dead, its writers may not be done
   ibv_wc_status status;
 
   bool Has(ibv_send_flags flag) const { return (send_flags & flag) != 0; }
@@ -52,8 +51,9 @@ struct SendDetail {
   uint64_t compare_add;
   uint64_t swap;
   uint64_t bytes_done;
-  int64_t waiting_since_ns;  // 0: not waiting for the peer's announcement
+  int64_t waiting_since_ns;  // for the peer's announcement or write; 0: not
   uint32_t rkey;
+  bool revoked;  // LOCAL_INV: the key is dead, its writers may not be done
   ibv_mw* window;
   ibv_mw_bind_info bind;
 };
@@ -66,7 +66,11 @@ class SendQueue {
   bool full() const { return tail_ - free_ == depth_; }
 
   SendWqe& At(uint32_t index) { return wqes_[index & mask_]; }
+  const SendWqe& At(uint32_t index) const { return wqes_[index & mask_]; }
   SendDetail& DetailAt(uint32_t index) { return details_[index & mask_]; }
+  const SendDetail& DetailAt(uint32_t index) const {
+    return details_[index & mask_];
+  }
   // The SGEs of a request that waits or runs; inline data is a single one.
   const ibv_sge* SgesAt(uint32_t index) const {
     return reinterpret_cast<const ibv_sge*>(PayloadAt(index));

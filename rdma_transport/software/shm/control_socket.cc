@@ -74,6 +74,7 @@ ReceiveResult ReceiveMessage(int socket, ControlMessage* message) {
   message->bytes = 0;
   message->fd_count = 0;
   message->truncated = false;
+  message->descriptors_lost = false;
   for (UniqueFd& fd : message->fds) fd.reset();
 
   iovec part = {message->data.data(), message->data.size()};
@@ -98,7 +99,9 @@ ReceiveResult ReceiveMessage(int socket, ControlMessage* message) {
     return errno == EAGAIN ? ReceiveResult::kNone : ReceiveResult::kClosed;
   }
   TakeDescriptors(&header, message);
-  message->truncated |= (header.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0;
+  message->truncated |= (header.msg_flags & MSG_TRUNC) != 0;
+  // There was room for all of them, but not in our table of descriptors.
+  message->descriptors_lost = (header.msg_flags & MSG_CTRUNC) != 0;
   // Nobody of ours sends empty messages: this is the end.
   return message->bytes == 0 ? ReceiveResult::kClosed : ReceiveResult::kMessage;
 }

@@ -37,6 +37,8 @@ struct ControlMessage {
   size_t fd_count = 0;
   // It was longer, or had more descriptors; those are closed.
   bool truncated = false;
+  // Descriptors of it were lost, because this process may have no more of them.
+  bool descriptors_lost = false;
 };
 
 enum class ReceiveResult {

@@ -5,6 +5,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -115,6 +116,22 @@ TEST_F(ControlSocketTest, SurplusDescriptorsAreClosed) {
   }
   for (UniqueFd& fd : message_.fds) fd.reset();
   EXPECT_EQ(CountOpenDescriptors(), before);
+}
+
+// The receiver's own limit is no fault of the sender's.
+TEST_F(ControlSocketTest, DescriptorsThatAreLostForWantOfRoomAreMarked) {
+  ASSERT_EQ(SendMessage(far_.get(), "x", 1, {STDERR_FILENO}),
+            SendResult::kSent);
+  rlimit before;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit none = {0, before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  const ReceiveResult result = ReceiveMessage(near_.get(), &message_);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_EQ(result, ReceiveResult::kMessage);
+  EXPECT_TRUE(message_.descriptors_lost);
+  EXPECT_FALSE(message_.truncated);
+  EXPECT_EQ(message_.fd_count, 0u);
 }
 
 TEST_F(ControlSocketTest, LongMessagesAreMarked) {

@@ -1,9 +1,8 @@
 // The handshake of two soft devices, over a Unix socket:
 //
-//   client -> server   HandshakeSetup (kHello)   its device's and its link's
-//   segment server -> client   HandshakeSetup (kAccept)  the same of the
-//   server, or
-//                      Rejection (kReject)
+//   to the server   HandshakeSetup (kHello), the client's two segments
+//   to the client   HandshakeSetup (kAccept), the server's two segments, or
+//                   Rejection (kReject)
 //
 // after which the connection is up, and the socket belongs to the link
 // (shm_link.h). Every message begins with a header whose layout, and that of

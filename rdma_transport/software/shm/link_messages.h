@@ -9,7 +9,7 @@
 namespace rdma::soft {
 
 enum class LinkMessageType : uint32_t {
-  kRing = 1,      // somebody armed a CQ, and there is something for it
+  kRing = 1,      // look: for a CQ that is armed, or at room in the socket
   kAnnounce = 2,  // an arena, with its descriptor
   kWithdraw = 3,  // the arena is gone
 };

@@ -12,9 +12,13 @@ absl::StatusOr<std::shared_ptr<const PeerMapping>> MappingCache::Map(
     if (auto mapping = found->second.lock()) return mapping;
   }
   // An inode's number lives on while it is mapped, so that dead entries are the
-  // only ones that can be mistaken; they go here.
-  std::erase_if(mappings_,
-                [](const auto& entry) { return entry.second.expired(); });
+  // only ones that can be mistaken, and those are not looked at. They go when
+  // they may be half of all.
+  if (mappings_.size() >= sweep_at_) {
+    std::erase_if(mappings_,
+                  [](const auto& entry) { return entry.second.expired(); });
+    sweep_at_ = 2 * (mappings_.size() + 1);
+  }
   absl::StatusOr<Mapping> mapped = MapPeerSegment(fd, rules);
   if (!mapped.ok()) return mapped.status();
   auto mapping = std::make_shared<const PeerMapping>(

@@ -39,6 +39,7 @@ class MappingCache {
   using Key = std::tuple<dev_t, ino_t, bool>;
 
   std::mutex mutex_;
+  size_t sweep_at_ = 1;  // guarded by mutex_, as all below
   std::map<Key, std::weak_ptr<const PeerMapping>> mappings_;
 };
 

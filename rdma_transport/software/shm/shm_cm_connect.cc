@@ -14,7 +14,8 @@ namespace rdma::soft {
 namespace {
 
 // Longer ones, infinite ones among them, count as this.
-constexpr absl::Duration kMaxConnectTimeout = absl::Hours(24 * 365);
+constexpr int64_t kMaxConnectTimeoutNs =
+    int64_t{365} * 24 * 3600 * 1'000'000'000;
 
 // A listener whose backlog is full is tried again after this.
 constexpr int64_t kBusyRetryNs = 1'000'000;
@@ -52,7 +53,9 @@ absl::StatusOr<CmId*> ShmConnectionManager::Connect(
   id->qp_num = qp->qp_num;
   id->parameters = parameters;
   id->connect_deadline_ns =
-      device_->clock()->NowNanoseconds() + absl::ToInt64Nanoseconds(timeout);
+      device_->clock()->NowNanoseconds() +
+      std::clamp<int64_t>(absl::ToInt64Nanoseconds(timeout), 0,
+                          kMaxConnectTimeoutNs);
   ids_.emplace(id, std::move(owner));
   if (!IsAddressOfThisHost(address)) {
     FailConnect(id, absl::UnavailableError(absl::StrCat(
@@ -91,6 +94,14 @@ void ShmConnectionManager::SendHello(Id* id) {
   QueuePair* const qp = device_->FindQp(id->qp_num);
   if (qp == nullptr) {
     FailConnect(id, absl::CancelledError("connect: the QP was destroyed"));
+    return;
+  }
+  // The name of a listener is anybody's who takes it first: nothing of ours is
+  // sent before it is known whose this is.
+  if (const absl::Status user = CheckPeersUser(*id); !user.ok()) {
+    FailConnect(id, absl::PermissionDeniedError(
+                        absl::StrCat("connecting to ", id->peer.ToString(),
+                                     ": ", std::string(user.message()))));
     return;
   }
   absl::StatusOr<ShmLink::Local> segment =

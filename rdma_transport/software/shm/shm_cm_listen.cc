@@ -119,7 +119,10 @@ void ShmConnectionManager::OnHelloReadable(Id* id) {
          absl::StrCat("a client sent ", std::string(setup.status().message())));
     return;
   }
-  if (const std::string reason = ReasonToRefuse(*id); !reason.empty()) {
+  if (const absl::Status user = CheckPeersUser(*id); !user.ok()) {
+    const std::string reason =
+        absl::StrCat("the server takes connections of its own user only: ",
+                     std::string(user.message()));
     log_.Write(absl::StrCat("refused a client: ", reason));
     RejectAndForget(id, reason);
     return;
@@ -145,20 +148,6 @@ void ShmConnectionManager::OnHelloReadable(Id* id) {
   event.private_data = id->hello.private_data;
   SetOfferedReads(id->hello, &event);
   PushEvent(std::move(event));
-}
-
-std::string ShmConnectionManager::ReasonToRefuse(const Id& id) const {
-  if (device_->options().allow_other_users) return "";
-  ucred peer = {};
-  socklen_t length = sizeof(peer);
-  if (getsockopt(id.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) !=
-      0) {
-    return "the client's user is not known";
-  }
-  if (peer.uid == geteuid()) return "";
-  return absl::StrCat("the server takes connections of its own user (",
-                      geteuid(), ") only, not of user ", peer.uid,
-                      ": start it with allow_other_users");
 }
 
 void ShmConnectionManager::RejectAndForget(Id* id, const std::string& reason) {

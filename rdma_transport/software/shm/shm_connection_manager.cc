@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -84,6 +85,7 @@ void ShmConnectionManager::Destroy(CmId* cm_id) {
   if (id->link != nullptr) id->link->HangUp();
   if (id->state == Id::State::kListening) DestroyUntold(id);
   std::erase_if(events_, [id](const CmEvent& event) { return event.id == id; });
+  ClearCounterIfIdle();
   ids_.erase(id);
 }
 
@@ -109,11 +111,14 @@ std::optional<CmEvent> ShmConnectionManager::GetEvent() {
   if (events_.empty()) return std::nullopt;
   CmEvent event = std::move(events_.front());
   events_.pop_front();
-  if (events_.empty()) {
-    eventfd_t value;
-    eventfd_read(counter_.get(), &value);
-  }
+  ClearCounterIfIdle();
   return event;
+}
+
+void ShmConnectionManager::ClearCounterIfIdle() {
+  if (!events_.empty()) return;
+  eventfd_t value;
+  eventfd_read(counter_.get(), &value);
 }
 
 void ShmConnectionManager::PushEvent(CmEvent event) {
@@ -230,6 +235,21 @@ void ShmConnectionManager::OnDeadline(Id* id) {
 }
 
 // --- What both sides do ------------------------------------------------------
+
+absl::Status ShmConnectionManager::CheckPeersUser(const Id& id) const {
+  if (device_->options().allow_other_users) return absl::OkStatus();
+  // Of a listener these are the credentials with which it began to listen.
+  ucred peer = {};
+  socklen_t length = sizeof(peer);
+  if (getsockopt(id.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) !=
+      0) {
+    return absl::PermissionDeniedError("the peer's user is not known");
+  }
+  if (peer.uid == geteuid()) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the peer is of user ", peer.uid, ", this process of user ", geteuid(),
+      ": open the device with allow_other_users if they trust each other"));
+}
 
 HandshakeSetup ShmConnectionManager::MakeSetup(
     const QueuePair& qp, const ConnectionParameters& parameters,

@@ -6,9 +6,9 @@
 // the socket then stays for the life of the connection, and its end is how a
 // peer's death is seen, whatever it died of.
 //
-// Nothing here trusts a peer: who may connect is decided by SO_PEERCRED, what
-// is no handshake closes its socket only, and handshakes that do not come are
-// limited in number and time.
+// Nothing here trusts a peer: with whom there is a connection at all is decided
+// by SO_PEERCRED on both sides, what is no handshake closes its socket only,
+// and handshakes that do not come are limited in number and time.
 //
 // Thread rule: one thread at a time. It may be another one than the QPs' once
 // they are connected.
@@ -62,8 +62,7 @@ class ShmConnectionManager final : public ConnectionManager {
   ShmConnectionManager(EngineDevice* device, MappingCache* cache, uint64_t seed,
                        UniqueFd epoll, UniqueFd counter, UniqueFd timer);
 
-  // --- What descriptors and time bring
-  // ----------------------------------------
+  // --- What descriptors and time bring ---
   void ServeDescriptors();
   void OnListenerReadable(Id* listener);
   void OnHelloReadable(Id* id);
@@ -72,26 +71,24 @@ class ShmConnectionManager final : public ConnectionManager {
   void OnTimer();
   void OnDeadline(Id* id);
 
-  // --- The client's side
-  // ------------------------------------------------------
+  // --- The client's side ---
   void TryToConnect(Id* id);
   void SendHello(Id* id);
   void OnAccepted(Id* id, const ControlMessage& message);
   void FailConnect(Id* id, absl::Status status);
 
-  // --- The server's side
-  // ------------------------------------------------------
+  // --- The server's side ---
   void AddHalfOpen(Id* listener, UniqueFd socket);
   void EvictHalfOpen();
   void DestroyUntold(Id* listener);
-  // A hello that is refused by the device; empty: it is fine.
-  std::string ReasonToRefuse(const Id& id) const;
   void RejectAndForget(Id* id, const std::string& reason);
   // Closes a socket that did not behave.
   void Drop(Id* id, std::string_view why);
 
-  // --- Both
-  // -------------------------------------------------------------------
+  // --- Both ---
+  // Whether the other side of the socket is a process of our user, where that
+  // is asked for: PERMISSION_DENIED if not, with both users.
+  absl::Status CheckPeersUser(const Id& id) const;
   HandshakeSetup MakeSetup(const QueuePair& qp,
                            const ConnectionParameters& parameters,
                            const SocketAddress& address) const;
@@ -101,6 +98,7 @@ class ShmConnectionManager final : public ConnectionManager {
   absl::Status Establish(Id* id, QueuePair* qp, const HandshakeSetup& peer,
                          ShmLink::Peer mapped);
   void PushEvent(CmEvent event);
+  void ClearCounterIfIdle();
   bool Watch(Id* id, uint32_t events);
   void Unwatch(Id* id);
   void SetDeadline(Id* id, int64_t deadline_ns);

@@ -153,8 +153,6 @@ uint64_t ShmLink::acknowledged() {
 }
 
 void ShmLink::WantAcknowledgement(uint64_t position) {
-  if (wanted_ == position) return;
-  wanted_ = position;
   own_->acknowledge_at.store(position, std::memory_order_relaxed);
 }
 
@@ -234,9 +232,13 @@ void ShmLink::FenceBeforeBell() const {
 
 void ShmLink::Ring(Bell* bell, uint32_t armed) {
   // A socket without room is readable on the other side: that wakes as well.
+  SendRing();
+  bell->rung = armed;
+}
+
+void ShmLink::SendRing() {
   const LinkMessage message = {LinkMessageType::kRing, 0};
   SendMessage(socket_.get(), &message, sizeof(message), {});
-  bell->rung = armed;
 }
 
 }  // namespace rdma::soft

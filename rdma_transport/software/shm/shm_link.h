@@ -78,7 +78,7 @@ class ShmLink final : public Link {
 
   bool Announce(uint32_t arena) override;
   void Withdraw(uint32_t arena) override;
-  bool PeerIsWriting(uint32_t key) const override;
+  uint32_t PeersWritingKey() const override;
   void SetAccess(uint32_t access) override;
 
   bool IsPeerGone() const override;
@@ -106,6 +106,7 @@ class ShmLink final : public Link {
   void ExpectNext();
   void FenceBeforeBell() const;
   void Ring(Bell* bell, uint32_t armed);
+  void SendRing();
 
   std::shared_ptr<const PeerMapping> FindArena(uint32_t arena);
   void OnMessage(const ControlMessage& received);
@@ -134,11 +135,9 @@ class ShmLink final : public Link {
   const uint32_t rx_shift_;
   uint64_t rx_position_ = 0;
   uint32_t rx_packet_lines_ = 0;
-  Bell send_bell_;
-  Bell* ack_bell_;  // recv_bell_ where the peer uses one CQ for both
+  Bell send_bell_;  // of no use where the peer has one CQ for both
+  Bell* ack_bell_;  // one of the two
   const LinkControl* const theirs_;
-  uint64_t wanted_ = 0;
-
   uint32_t last_arena_ = 0;
   std::shared_ptr<const PeerMapping> last_mapping_;
   std::unordered_map<uint32_t, std::shared_ptr<const PeerMapping>> arenas_;
@@ -150,7 +149,10 @@ class ShmLink final : public Link {
   const ArenaTable* const own_arenas_;
   MappingCache* const cache_;
   const char* violation_ = "";
+  bool heard_out_ = false;  // nothing more comes from the socket, or is heard
 
+  // We hung up while the peer was there.
+  std::atomic<bool> hung_up_on_peer_{false};
   std::atomic<uint64_t> announced_bits_[kFastArenas / 64] = {};
   std::mutex control_mutex_;
   std::unordered_set<uint32_t> announced_;  // guarded by control_mutex_

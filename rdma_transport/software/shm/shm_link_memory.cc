@@ -14,11 +14,11 @@
 namespace rdma::soft {
 namespace {
 
-// A peer's arenas that a link keeps; each is a mapping.
-constexpr size_t kMaxPeerArenas = 1024;
-
 // Bounds a look at the socket: a peer that sends without end does not hold us.
 constexpr int kMaxMessagesPerService = 256;
+
+// A socket has room for some 270 messages, and for more than this in any case.
+constexpr int kFewMessages = 16;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ Link::Access ShmLink::Resolve(uint32_t arena, uint64_t offset, uint64_t bytes,
   if (arena != last_arena_ || last_mapping_ == nullptr) {
     std::shared_ptr<const PeerMapping> found = FindArena(arena);
     if (found == nullptr) {
-      return hung_up() ? Access::kInvalid : Access::kNotYet;
+      return heard_out_ ? Access::kInvalid : Access::kNotYet;
     }
     last_arena_ = arena;
     last_mapping_ = std::move(found);
@@ -58,8 +58,8 @@ std::shared_ptr<const PeerMapping> ShmLink::FindArena(uint32_t arena) {
 }
 
 void ShmLink::OnAnnouncement(uint32_t arena, int fd) {
-  if (arenas_.size() >= kMaxPeerArenas) {
-    EndForCause("announced more arenas than a connection may have");
+  if (arenas_.size() >= kMaxArenas) {
+    EndForCause("announced more arenas than a device may have");
     return;
   }
   // Writable where the peer lets us: it sealed what is only to be read.
@@ -77,6 +77,7 @@ void ShmLink::OnAnnouncement(uint32_t arena, int fd) {
 void ShmLink::EndForCause(const std::string& what) {
   Log(absl::StrCat("a peer (QP ", peer_.qp_num, ") ", what,
                    ": its connection ends"));
+  heard_out_ = true;
   HangUp();
   MarkHungUp();
 }
@@ -111,6 +112,10 @@ bool ShmLink::Announce(uint32_t arena) {
 
 void ShmLink::Withdraw(uint32_t arena) {
   std::lock_guard lock(control_mutex_);
+  // An announcement that still waits for room goes with it.
+  std::erase_if(pending_, [arena](const LinkMessage& waiting) {
+    return waiting.type == LinkMessageType::kAnnounce && waiting.arena == arena;
+  });
   if (announced_.erase(arena) == 0) return;
   if (arena < kFastArenas) {
     announced_bits_[arena / 64].fetch_and(~(uint64_t{1} << arena % 64));
@@ -148,8 +153,8 @@ void ShmLink::FlushControl() {
   control_pending_.store(!pending_.empty(), std::memory_order_relaxed);
 }
 
-bool ShmLink::PeerIsWriting(uint32_t key) const {
-  return theirs_->writing_key.load(std::memory_order_acquire) == key;
+uint32_t ShmLink::PeersWritingKey() const {
+  return theirs_->writing_key.load(std::memory_order_acquire);
 }
 
 void ShmLink::SetAccess(uint32_t access) {
@@ -159,6 +164,8 @@ void ShmLink::SetAccess(uint32_t access) {
 // --- Life --------------------------------------------------------------------
 
 bool ShmLink::IsPeerGone() const {
+  // Our own hanging up looks like the peer's.
+  if (hung_up_on_peer_.load(std::memory_order_acquire)) return false;
   if (hung_up()) return true;
   pollfd socket = {.fd = socket_.get(), .events = POLLRDHUP, .revents = 0};
   return poll(&socket, 1, 0) == 1;
@@ -170,27 +177,39 @@ void ShmLink::MarkClosed() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
-void ShmLink::HangUp() { shutdown(socket_.get(), SHUT_RDWR); }
+void ShmLink::HangUp() {
+  if (!IsPeerGone()) hung_up_on_peer_.store(true, std::memory_order_release);
+  shutdown(socket_.get(), SHUT_RDWR);
+}
 
 void ShmLink::Service() {
   if (control_pending_.load(std::memory_order_relaxed)) FlushControl();
   ControlMessage message;
-  for (int i = 0; i < kMaxMessagesPerService && !hung_up(); ++i) {
-    switch (ReceiveMessage(socket_.get(), &message)) {
-      case ReceiveResult::kNone:
-        return;
-      case ReceiveResult::kClosed:
-        MarkHungUp();
-        return;
-      case ReceiveResult::kMessage:
-        OnMessage(message);
-        break;
+  int taken = 0;
+  // Up to its end, whoever saw that first: what came before it still counts.
+  while (taken < kMaxMessagesPerService && !heard_out_) {
+    const ReceiveResult result = ReceiveMessage(socket_.get(), &message);
+    if (result == ReceiveResult::kNone) break;
+    if (result == ReceiveResult::kClosed) {
+      heard_out_ = true;
+      MarkHungUp();
+      return;
     }
+    ++taken;
+    OnMessage(message);
   }
+  // The peer may have announcements that waited for this room, and may sleep.
+  if (taken > kFewMessages && !heard_out_) SendRing();
 }
 
 void ShmLink::OnMessage(const ControlMessage& received) {
   LinkMessage message;
+  if (received.descriptors_lost) {
+    EndForCause(
+        "sent a descriptor that this process has no room for (raise "
+        "RLIMIT_NOFILE, ulimit -n)");
+    return;
+  }
   if (received.bytes != sizeof(message) || received.truncated) {
     EndForCause("sent what is no message");
     return;

@@ -5,6 +5,8 @@
 // them where the peer is to misbehave.
 #include "rdma_transport/software/shm/shm_link.h"
 
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <memory>
@@ -278,10 +280,13 @@ TEST_F(ShmLinkTest, AnnouncementsWaitForRoomAndStayInOrder) {
   }
   b_.link->Service();
   b_.link->Service();
-  for (int turn = 0; turn < 8; ++turn) {
-    a_.link->Service();
-    b_.link->Service();
-  }
+  // Who sleeps over them is woken when there is room.
+  pollfd sleeper = {.fd = a_.link->fd(), .events = POLLIN, .revents = 0};
+  EXPECT_EQ(poll(&sleeper, 1, 0), 1);
+  a_.link->Service();
+  b_.link->Service();
+  a_.link->Service();
+  EXPECT_EQ(poll(&sleeper, 1, 0), 0) << "once";
   for (int i = 0; i < 3; ++i) {
     std::byte* address;
     ASSERT_EQ(b_.link->Resolve(ids[i], 0, 1, false, &address),
@@ -291,13 +296,61 @@ TEST_F(ShmLinkTest, AnnouncementsWaitForRoomAndStayInOrder) {
   }
 }
 
+TEST_F(ShmLinkTest, AnnouncementsThatWaitGoWithTheirArena) {
+  const uint32_t ring[] = {1, 0};
+  while (SendMessage(a_.link->fd(), ring, sizeof(ring), {}) ==
+         SendResult::kSent) {
+  }
+  std::byte* const memory = *a_.arenas.Allocate(4096, MemoryUse::kLocal);
+  const uint32_t id = a_.arenas.Find(memory, 1)->id();
+  EXPECT_FALSE(a_.link->Announce(id));
+  a_.link->Withdraw(id);
+  for (int turn = 0; turn < 8; ++turn) {
+    b_.link->Service();
+    a_.link->Service();
+  }
+  std::byte* address;
+  EXPECT_EQ(b_.link->Resolve(id, 0, 1, false, &address), Link::Access::kNotYet);
+}
+
+// What a device lets its owner allocate, its peers take.
+TEST_F(ShmLinkTest, AllArenasOfADeviceFit) {
+  rlimit limit;
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
+  if (limit.rlim_max < kMaxArenas + 100) {
+    GTEST_SKIP() << "each arena is a descriptor, and so many are not allowed";
+  }
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
+  std::byte* address;
+  uint32_t id = 0;
+  size_t count = 0;
+  for (;; ++count) {
+    const absl::StatusOr<std::byte*> memory =
+        a_.arenas.Allocate(4096, MemoryUse::kLocal);
+    if (!memory.ok()) break;
+    id = a_.arenas.Find(*memory, 1)->id();
+    ASSERT_TRUE(a_.link->Announce(id));
+    ASSERT_EQ(b_.link->Resolve(id, 0, 4096, false, &address), Link::Access::kOk)
+        << count;
+  }
+  EXPECT_EQ(count, kMaxArenas);
+  // One goes, one comes.
+  std::byte* const last = a_.arenas.FindById(id)->base();
+  a_.arenas.Remove(last);
+  a_.link->Withdraw(id);
+  std::byte* const next = *a_.arenas.Allocate(4096, MemoryUse::kLocal);
+  id = a_.arenas.Find(next, 1)->id();
+  ASSERT_TRUE(a_.link->Announce(id));
+  EXPECT_EQ(b_.link->Resolve(id, 0, 1, false, &address), Link::Access::kOk);
+}
+
 TEST_F(ShmLinkTest, APeersWritingCanBeSeen) {
-  EXPECT_FALSE(a_.link->PeerIsWriting(5));
+  EXPECT_EQ(a_.link->PeersWritingKey(), 0u);
   b_.link->PublishWriting(5);
-  EXPECT_TRUE(a_.link->PeerIsWriting(5));
-  EXPECT_FALSE(a_.link->PeerIsWriting(6));
+  EXPECT_EQ(a_.link->PeersWritingKey(), 5u);
   b_.link->PublishWriting(0);
-  EXPECT_FALSE(a_.link->PeerIsWriting(5));
+  EXPECT_EQ(a_.link->PeersWritingKey(), 0u);
 }
 
 // --- Waking ------------------------------------------------------------------
@@ -359,6 +412,27 @@ TEST_F(ShmLinkTest, AHangUpIsSeenAndWhatCameBeforeStays) {
   EXPECT_TRUE(b_.link->PeerClosed());
   Packet packet;
   EXPECT_EQ(Receive(b_, &packet), "last");
+}
+
+// Whoever else saw the end first, as the connection manager may.
+TEST_F(ShmLinkTest, AnAnnouncementOfBeforeTheHangUpCounts) {
+  std::byte* const memory = *a_.arenas.Allocate(4096, MemoryUse::kLocal);
+  const uint32_t id = a_.arenas.Find(memory, 1)->id();
+  ASSERT_TRUE(a_.link->Announce(id));
+  a_.link->HangUp();
+  b_.link->MarkHungUp();
+  std::byte* address;
+  EXPECT_EQ(b_.link->Resolve(id, 0, 4096, false, &address), Link::Access::kOk);
+  EXPECT_EQ(b_.link->Resolve(id + 1, 0, 1, false, &address),
+            Link::Access::kInvalid);
+}
+
+TEST_F(ShmLinkTest, OurOwnHangUpIsNotThePeers) {
+  a_.link->HangUp();
+  EXPECT_FALSE(a_.link->IsPeerGone());
+  EXPECT_TRUE(b_.link->IsPeerGone());
+  b_.link->HangUp();
+  EXPECT_TRUE(b_.link->IsPeerGone());
 }
 
 TEST_F(ShmLinkTest, TellsItsObserver) {

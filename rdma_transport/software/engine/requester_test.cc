@@ -1,0 +1,189 @@
+// Goal: the peer is asked for the acknowledgements that somebody waits for, in
+// time and no more; and what a peer that is gone leaves behind fails. Method: a
+// requester on a link of this test, which says what was asked of it and when.
+#include "rdma_transport/software/engine/requester.h"
+
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace rdma::soft {
+namespace {
+
+// A ring of kRoom packets that the test acknowledges.
+class FakeLink final : public Link {
+ public:
+  static constexpr uint64_t kRoom = 8;
+
+  uint64_t Send(const Packet&, const ConstBytes*, int) override {
+    wanted_at_send_.push_back(wanted_);
+    if (sent_ - acknowledged_ == kRoom) return 0;
+    return ++sent_;
+  }
+  void Wake(bool) override {}
+  uint64_t acknowledged() override { return acknowledged_; }
+  void WantAcknowledgement(uint64_t position) override { wanted_ = position; }
+  PeekResult Peek(Packet*) override { return PeekResult::kNothing; }
+  void Read(uint32_t, void*, uint32_t) override {}
+  void Consume() override {}
+  void Acknowledge() override {}
+  bool PeerClosed() const override { return false; }
+  KeyView peer_keys() const override { return KeyView(); }
+  uint32_t peer_access() const override { return 0; }
+  Access Resolve(uint32_t, uint64_t, uint64_t, bool, std::byte**) override {
+    return Access::kInvalid;
+  }
+  void PublishWriting(uint32_t) override {}
+  bool Announce(uint32_t) override { return true; }
+  void Withdraw(uint32_t) override {}
+  uint32_t PeersWritingKey() const override { return 0; }
+  void SetAccess(uint32_t) override {}
+  bool IsPeerGone() const override { return false; }
+  void MarkClosed() override {}
+  void HangUp() override {}
+  int fd() const override { return -1; }
+  void Service() override {}
+  const char* violation() const override { return ""; }
+
+  uint64_t sent_ = 0;
+  uint64_t acknowledged_ = 0;
+  uint64_t wanted_ = 0;
+  std::vector<uint64_t> wanted_at_send_;
+};
+
+class RequesterTest : public testing::Test, public PollTarget {
+ protected:
+  void SetUp() override {
+    events_ = *AsyncEvents::Create();
+    cq_ = std::make_unique<CompletionQueue>(&context_, 64, nullptr, nullptr,
+                                            &line_, 0, events_.get());
+    cq_->AddTarget(this);
+    qp_.clock = Clock::System();
+    qp_.send_cq = qp_.recv_cq = cq_.get();
+    qp_.target = this;
+    qp_.link = &link_;
+    requester_ = std::make_unique<Requester>(
+        &qp_, ibv_qp_cap{.max_send_wr = 32, .max_send_sge = 1}, false);
+    requester_->SetRunning(true);
+  }
+  void TearDown() override {
+    requester_.reset();
+    cq_->RemoveTarget(this);
+    cq_->Detach();
+  }
+
+  void Progress() override {}
+  void ServiceLink() override {}
+  void Retire(uint32_t slots) override { requester_->Retire(slots); }
+
+  void Post(uint64_t wr_id, unsigned int flags = IBV_SEND_SIGNALED,
+            ibv_wr_opcode opcode = IBV_WR_SEND) {
+    ibv_send_wr wr = {};
+    wr.wr_id = wr_id;
+    wr.opcode = opcode;
+    wr.send_flags = flags;
+    ibv_send_wr* bad;
+    ASSERT_EQ(requester_->Post(&wr, &bad), 0);
+  }
+  // The peer consumed the packets up to this one, numbered from 1.
+  bool Acknowledge(uint64_t count) {
+    link_.acknowledged_ = count;
+    return Turn();
+  }
+  bool Turn() {
+    uint64_t budget_bytes = 1 << 20;
+    return requester_->Progress(&budget_bytes);
+  }
+  std::vector<ibv_wc> Completions() {
+    std::vector<ibv_wc> completions(64);
+    completions.resize(cq_->Poll(64, completions.data()));
+    return completions;
+  }
+
+  ibv_context context_ = {};
+  CqLine line_ = {};
+  std::unique_ptr<AsyncEvents> events_;
+  std::unique_ptr<CompletionQueue> cq_;
+  FakeLink link_;
+  QpContext qp_;
+  std::unique_ptr<Requester> requester_;
+};
+
+// Who consumes the packet sees what is asked for.
+TEST_F(RequesterTest, AsksBeforeItSends) {
+  Post(1);
+  EXPECT_EQ(link_.wanted_at_send_, std::vector<uint64_t>{1});
+  Acknowledge(1);
+  Post(2, 0);
+  Post(3);
+  EXPECT_EQ(link_.wanted_at_send_, (std::vector<uint64_t>{1, 0, 3}));
+}
+
+TEST_F(RequesterTest, AsksForNothingOnceNobodyWaits) {
+  Post(1);
+  Post(2, 0);
+  Acknowledge(1);
+  EXPECT_EQ(link_.wanted_, 0u);
+  Acknowledge(2);
+  EXPECT_EQ(link_.wanted_, 0u);
+  EXPECT_EQ(Completions().size(), 1u);
+}
+
+TEST_F(RequesterTest, AsksForTheSignaledOnesOnly) {
+  for (uint64_t i = 1; i <= 6; ++i) Post(i, i % 3 == 0 ? IBV_SEND_SIGNALED : 0);
+  EXPECT_EQ(link_.wanted_, 3u);
+  Acknowledge(1);
+  EXPECT_EQ(link_.wanted_, 3u);
+  Acknowledge(4);
+  EXPECT_EQ(link_.wanted_, 6u);
+  EXPECT_EQ(Completions().size(), 1u);
+  Acknowledge(6);
+  EXPECT_EQ(link_.wanted_, 0u);
+  EXPECT_EQ(Completions().size(), 1u);
+}
+
+TEST_F(RequesterTest, AsksForRoomWhereThereIsNone) {
+  for (uint64_t i = 1; i <= FakeLink::kRoom; ++i) Post(i, 0);
+  EXPECT_EQ(link_.wanted_, 0u);
+  Post(9, 0);
+  EXPECT_EQ(link_.wanted_, 1u) << "any will do";
+  Acknowledge(1);
+  EXPECT_EQ(link_.sent_, 9u);
+  EXPECT_EQ(link_.wanted_, 0u);
+  // Beside one that is signaled.
+  Post(10);
+  Post(11);
+  EXPECT_EQ(link_.sent_, 9u);
+  EXPECT_EQ(link_.wanted_, 2u);
+  Acknowledge(2);
+  EXPECT_EQ(link_.sent_, 10u);
+  EXPECT_GT(link_.wanted_, 0u);
+  EXPECT_LE(link_.wanted_, 3u);
+  Acknowledge(9);
+  EXPECT_EQ(link_.sent_, 11u);
+  EXPECT_EQ(link_.wanted_, 10u);
+  Acknowledge(11);
+  EXPECT_EQ(link_.wanted_, 0u);
+  EXPECT_EQ(Completions().size(), 2u);
+}
+
+// An older request that the peer never answers does not wait behind a younger
+// one that failed here.
+TEST_F(RequesterTest, APeerThatIsGoneEndsWhatCameBeforeAFailure) {
+  Post(1);
+  Post(2, IBV_SEND_SIGNALED, IBV_WR_RDMA_READ);  // it may have no READs
+  EXPECT_FALSE(Turn());
+  requester_->OnPeerGone();
+  EXPECT_TRUE(Turn());
+  requester_->Flush();
+  const std::vector<ibv_wc> completions = Completions();
+  ASSERT_EQ(completions.size(), 2u);
+  EXPECT_EQ(completions[0].wr_id, 1u);
+  EXPECT_EQ(completions[0].status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(completions[1].wr_id, 2u);
+  EXPECT_EQ(completions[1].status, IBV_WC_WR_FLUSH_ERR);
+}
+
+}  // namespace
+}  // namespace rdma::soft
