@@ -269,7 +269,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool buried_ = false;
   bool going_away_ = false;  // server: SendGoAway was called
   bool marker_posted_ = false;
-  bool completions_lost_ = false;  // they do not tell when it has flushed
+  bool completions_lost_ = false;    // they do not tell when it has flushed
   absl::Status close_when_flushed_;  // OK: not asked for
   uint32_t pins_ = 0;
   std::string peer_name_;

@@ -47,9 +47,9 @@ class HostileWriterTest : public testing::Test {
 
   // Binds a window to the whole buffer, and returns its key.
   uint32_t Bind(unsigned int access) {
-    region_ = victim_.device().RegMr(victim_.pd(), victim_.buffer(), 4096,
-                                     IBV_ACCESS_LOCAL_WRITE |
-                                         IBV_ACCESS_MW_BIND);
+    region_ =
+        victim_.device().RegMr(victim_.pd(), victim_.buffer(), 4096,
+                               IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND);
     EXPECT_NE(region_, nullptr);
     window_ = ibv_alloc_mw(victim_.pd(), IBV_MW_TYPE_2);
     EXPECT_NE(window_, nullptr);
@@ -131,8 +131,8 @@ TEST_F(HostileWriterTest, TheEndOfAQpWaitsForItsPeersWrite) {
     begun = true;
     EXPECT_EQ(MoveToError(), 0);
     // Who is kept from running for longer than the limit is not waited for.
-    waited = ended_writing ||
-             std::chrono::steady_clock::now() - start >= kLimit;
+    waited =
+        ended_writing || std::chrono::steady_clock::now() - start >= kLimit;
   });
   while (!begun || std::chrono::steady_clock::now() - start < kLimit / 20) {
     std::this_thread::yield();
@@ -152,8 +152,8 @@ TEST_F(HostileWriterTest, TheEndOfAQpWaitsForNoWriterForEver) {
 
 // A claim that cannot be true costs nobody anything.
 TEST_F(HostileWriterTest, TheEndOfAQpWaitsForNoWriterThatCannotBe) {
-  ibv_mr* const region = victim_.device().RegMr(
-      victim_.pd(), victim_.buffer(), 4096, IBV_ACCESS_REMOTE_READ);
+  ibv_mr* const region = victim_.device().RegMr(victim_.pd(), victim_.buffer(),
+                                                4096, IBV_ACCESS_REMOTE_READ);
   ASSERT_NE(region, nullptr);
   const auto start = std::chrono::steady_clock::now();
   for (const uint32_t key : {region->rkey, 0xffu, ~0u, 1u << 30}) {
