@@ -177,11 +177,12 @@ bool Requester::AskAgain() {
   if (signaled_pending_ == 0 || waits_for_room_ || wanted_ > acknowledged_) {
     return false;
   }
+  // What is signaled may be done already, and wait for the packets before it.
+  uint64_t position = 0;
   for (uint32_t index = sq_.done_; index != sq_.started_; ++index) {
     const SendWqe& wqe = sq_.At(index);
-    if (wqe.signaled && wqe.phase == SendWqe::Phase::kSent) {
-      return Ask(wqe.position);
-    }
+    if (wqe.phase == SendWqe::Phase::kSent) position = wqe.position;
+    if (wqe.signaled && position > acknowledged_) return Ask(position);
   }
   return false;
 }

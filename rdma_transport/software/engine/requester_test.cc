@@ -143,6 +143,22 @@ TEST_F(RequesterTest, AsksForTheSignaledOnesOnly) {
   EXPECT_EQ(Completions().size(), 1u);
 }
 
+// A request that is done where it was posted completes behind the packets that
+// were sent before it.
+TEST_F(RequesterTest, AsksForWhatASignaledOneThatIsDoneWaitsFor) {
+  Post(1, 0);
+  Post(2, 0);
+  Post(3, IBV_SEND_SIGNALED, IBV_WR_RDMA_READ);  // it may have no READs
+  EXPECT_FALSE(Turn());
+  EXPECT_EQ(link_.wanted_, 2u);
+  Acknowledge(1);
+  EXPECT_EQ(link_.wanted_, 2u);
+  EXPECT_TRUE(Acknowledge(2));
+  const std::vector<ibv_wc> completions = Completions();
+  ASSERT_EQ(completions.size(), 1u);
+  EXPECT_EQ(completions[0].wr_id, 3u);
+}
+
 TEST_F(RequesterTest, AsksForRoomWhereThereIsNone) {
   for (uint64_t i = 1; i <= FakeLink::kRoom; ++i) Post(i, 0);
   EXPECT_EQ(link_.wanted_, 0u);
