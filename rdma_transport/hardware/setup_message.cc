@@ -54,9 +54,6 @@ absl::Status Bad(std::string_view what, uint32_t value) {
 
 // What only request and accept have.
 absl::Status CheckQueuePair(const SetupMessage& message) {
-  if (message.mtu < IBV_MTU_256 || message.mtu > IBV_MTU_4096) {
-    return Bad("MTU", message.mtu);
-  }
   if (message.qp_num > kMax24Bits) return Bad("QP number", message.qp_num);
   if (message.psn > kMax24Bits) return Bad("PSN", message.psn);
   if (message.retry_count > 7) return Bad("retry count", message.retry_count);
@@ -104,7 +101,6 @@ absl::StatusOr<SetupMessage> Decode(const SetupMessageBytes& bytes) {
   if (bytes[6] > MaxPrivateData(message.kind)) {
     return Bad("a private data size of", bytes[6]);
   }
-  message.mtu = static_cast<ibv_mtu>(bytes[7]);
   message.qp_num = Get32(&bytes[8]);
   message.psn = Get32(&bytes[12]);
   std::memcpy(message.gid.raw, &bytes[16], sizeof(message.gid.raw));
@@ -117,6 +113,11 @@ absl::StatusOr<SetupMessage> Decode(const SetupMessageBytes& bytes) {
                               bytes.begin() + kPrivateDataOffset + bytes[6]);
   if (message.kind == SetupMessage::Kind::kRequest ||
       message.kind == SetupMessage::Kind::kAccept) {
+    // Nothing but these is a value of the type.
+    if (bytes[7] < IBV_MTU_256 || bytes[7] > IBV_MTU_4096) {
+      return Bad("MTU", bytes[7]);
+    }
+    message.mtu = static_cast<ibv_mtu>(bytes[7]);
     if (absl::Status status = CheckQueuePair(message); !status.ok()) {
       return status;
     }
