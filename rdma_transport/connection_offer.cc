@@ -190,7 +190,7 @@ void Connection::ExpireOffers(const OfferKey& key, bool wanted) {
   // Longer than this is for ever.
   constexpr absl::Duration kLongest = absl::Hours(24 * 365);
   const uint64_t reading_s =
-      wanted ? offers_.bytes() / kSlowestReadBytesPerSecond : 0;
+      wanted ? 1 + offers_.bytes() / kSlowestReadBytesPerSecond : 0;
   const absl::Duration grace =
       std::min(options_.offer_grace + absl::Seconds(reading_s), kLongest);
   for (const uint64_t id : ids) {
