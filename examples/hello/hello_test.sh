@@ -1,0 +1,8 @@
+#!/bin/bash
+# The example greets, and does so over the transport that README.md promises.
+set -euo pipefail
+answer=$("$1" Verbena)
+[[ $answer == 'Hello Verbena' ]] || {
+  printf 'the example said: %s\n' "$answer" >&2
+  exit 1
+}
