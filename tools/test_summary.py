@@ -141,7 +141,9 @@ def main(arguments):
     if counts["skipped"]:
         line += ", %d skipped" % counts["skipped"]
     print(line)
-    return 1 if counts["failed"] else 0
+    if not counts:
+        print("no test ran: are these the targets' names?", file=sys.stderr)
+    return 1 if counts["failed"] or not counts else 0
 
 
 if __name__ == "__main__":

@@ -55,6 +55,11 @@ expect 'cases are counted, not targets' '1 passed, 1 failed, 2 skipped' \
 expect 'configurations add up' '3 passed, 1 failed, 2 skipped' \
   default:0:good.json asan:3:mixed.json
 
+if python3 "$summary" default:4:/dev/null 2>/dev/null; then
+  printf 'FAILED: no test ran, and that is taken for success\n'
+  failures=$((failures + 1))
+fi
+
 result //a:leak FAILED good >leak.json
 expect 'failing after all cases passed' '2 passed, 1 failed' asan:3:leak.json
 
