@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "examples/kv/client.h"
 #include "examples/kv/command.h"
@@ -103,6 +104,33 @@ ExitCode WrongArguments(const Command& command) {
   return kExitUsage;
 }
 
+// A flag's description begins with the commands that take it ("put: the file"),
+// or with none where all do.
+bool Takes(std::string_view command, const std::string& description) {
+  const size_t colon = description.find(':');
+  if (colon == std::string::npos) return true;
+  const std::vector<std::string> takers =
+      absl::StrSplit(description.substr(0, colon), ", ");
+  for (const std::string& taker : takers) {
+    if (FindCommand(taker) == nullptr) return true;
+    if (taker == command) return true;
+  }
+  return false;
+}
+
+// Says which flag on the command line is another command's.
+bool CheckFlags(std::string_view command) {
+  std::vector<gflags::CommandLineFlagInfo> flags;
+  gflags::GetAllFlags(&flags);
+  for (const gflags::CommandLineFlagInfo& flag : flags) {
+    if (flag.is_default || Takes(command, flag.description)) continue;
+    PrintError(absl::StrCat("kv ", std::string(command), " takes no --",
+                            flag.name, ": see kv --help"));
+    return false;
+  }
+  return true;
+}
+
 ExitCode Run(const Arguments& words) {
   if (words.empty()) {
     PrintError("no command: see kv --help");
@@ -116,6 +144,7 @@ ExitCode Run(const Arguments& words) {
         absl::StrCat("there is no command '", words[0], "': see kv --help"));
     return kExitUsage;
   }
+  if (!CheckFlags(command->name)) return kExitUsage;
   const int count = static_cast<int>(arguments.size());
   if (count < command->min_arguments || count > command->max_arguments) {
     return WrongArguments(*command);

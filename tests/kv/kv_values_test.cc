@@ -204,6 +204,10 @@ TEST_F(KvValuesTest, ExplainsItselfAndItsMistakes) {
   EXPECT_EQ(server_->Kv({"get", "a", "b"}).exit_status, 1);
   EXPECT_EQ(server_->Kv({"get", "a", "--nonsense"}).exit_status, 1);
   EXPECT_EQ(server_->Kv({"put", "a", "b", "--file", "c"}).exit_status, 1);
+  // A flag of another command.
+  const ProcessResult get = server_->Kv({"get", "a", "--file", "c"});
+  EXPECT_EQ(get.exit_status, 1);
+  EXPECT_THAT(get.err, HasSubstr("--file"));
   EXPECT_EQ(server_->Kv({"get", "a", "--timeout_seconds=0"}).exit_status, 1);
   EXPECT_EQ(RunProcess({"examples/kv/kv_server", "word"}).exit_status, 1);
   EXPECT_EQ(RunProcess({"examples/kv/kv_server", "--shards=0"}).exit_status, 1);
