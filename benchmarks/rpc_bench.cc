@@ -22,6 +22,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "benchmarks/cpu_pinning.h"
+#include "benchmarks/rpc_bench.rpc.pb.h"
 #include "benchmarks/rpc_bench_report.h"
 #include "benchmarks/rpc_bench_server.h"
 #include "benchmarks/rpc_bench_workload.h"
@@ -227,10 +228,15 @@ int Measure(const std::string& address, const std::vector<int>& cpus,
       rpc::CreateCustomChannel(address, rpc::InsecureChannelCredentials(),
                                ChannelArgumentsOf(SettingsOfFlags()));
   if (!channel->WaitForConnected(absl::Now() + kConnectTimeout)) {
-    return Fail(absl::UnavailableError(
-        absl::StrCat("no connection to ", address, " within ",
-                     absl::FormatDuration(kConnectTimeout),
-                     "; the log says why with VERBENA_LOG=info")));
+    // A call says what the channel knows.
+    rpc::ClientContext context;
+    context.set_deadline(absl::Now() + kConnectTimeout);
+    Payload answer;
+    const rpc::Status why =
+        Bench::NewStub(channel)->Echo(&context, Payload(), &answer);
+    return Fail(absl::UnavailableError(absl::StrCat(
+        "no connection within ", absl::FormatDuration(kConnectTimeout), ": ",
+        why.error_message())));
   }
   Reporter reporter(FLAGS_json, stdout);
   const Setup setup = {.device = channel->device(), .cpus = cpus};
