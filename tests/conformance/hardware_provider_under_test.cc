@@ -1,10 +1,11 @@
-// The suite on a real RDMA device, or soft-RoCE, of this host:
+// The suite on a real RDMA device, or soft-RoCE, of this host. Its environment:
 //
-//   VERBENA_TEST_DEVICE      its name ("mlx5_0", "rxe0"); the first one if
-//   unset VERBENA_TEST_ADDRESS     an IPv4 address of its network interface,
-//   which is
-//                            required (loopback has none)
-//   VERBENA_TEST_ADDRESS_V6  an IPv6 address, if there is one to test with
+//   VERBENA_TEST_DEVICE: its name ("mlx5_0", "rxe0"); unset: the first one.
+//
+//   VERBENA_TEST_ADDRESS: an IPv4 address of its network interface, which is
+//   required (loopback has none).
+//
+//   VERBENA_TEST_ADDRESS_V6: an IPv6 address, if there is one to test with.
 //
 // Compiled once for each way of setting connections up; see BUILD.bazel.
 #include <infiniband/verbs.h>
