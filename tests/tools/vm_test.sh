@@ -210,7 +210,7 @@ ends_when_interrupted() {
   done
   child=$(children "$pid")
   [[ -n $child ]] || wrong 'no child process: this test looks at the wrong place'
-  kill -INT "$pid" || true
+  kill -INT "$pid" || wrong 'it ended before the interrupt'
   status=0
   wait "$pid" || status=$?
   expect 'status' 130 "$status"
