@@ -10,7 +10,6 @@
 #include <cerrno>
 
 #include "absl/memory/memory.h"
-#include "absl/strings/str_cat.h"
 #include "rdma_transport/poller_monitor.h"
 #include "rdma_transport/verbs/verbs_error.h"
 #include "rpc/logging.h"
@@ -382,99 +381,6 @@ bool Poller::LookAround() {
     static_cast<CmEventHandler*>(target->context)->OnCmEvent(*event);
   }
   return any;
-}
-
-// ---- What the device says of itself.
-
-// Possibly a thread that drives another poller: the task is left, and somebody
-// is woken for it; where nobody sleeps or drives, the monitor sends a keeper.
-void Poller::OnDeviceEvent(const DeviceEvent& event) {
-  switch (event.type) {
-    case IBV_EVENT_CQ_ERR:
-      if (event.cq != cq_->get()) return;
-      break;
-    case IBV_EVENT_QP_FATAL:
-    case IBV_EVENT_QP_REQ_ERR:
-    case IBV_EVENT_QP_ACCESS_ERR:
-    case IBV_EVENT_DEVICE_FATAL:
-    case IBV_EVENT_PORT_ACTIVE:
-    case IBV_EVENT_PORT_ERR:
-      break;
-    default:
-      return;  // nothing that a poller would act on
-  }
-  PushTask([this, event] { HandleDeviceEvent(event); });
-  WakeAnySleeper();
-}
-
-void Poller::HandleDeviceEvent(const DeviceEvent& event) {
-  const std::string device(context_->device()->name());
-  const std::string what =
-      absl::StrCat("the device ", device, ": ", ibv_event_type_str(event.type));
-  switch (event.type) {
-    case IBV_EVENT_CQ_ERR:
-    case IBV_EVENT_DEVICE_FATAL:
-      return Fail(absl::UnavailableError(what));
-    case IBV_EVENT_PORT_ERR: {
-      const absl::Status why =
-          absl::UnavailableError(absl::StrCat(what, ", port ", event.port));
-      rpc::Log(rpc::LogLevel::kError, std::string(why.message()));
-      return BreakConnections(why, /*completions_lost=*/false);
-    }
-    case IBV_EVENT_PORT_ACTIVE:
-      return rpc::Log(rpc::LogLevel::kInfo,
-                      absl::StrCat(what, ", port ", event.port));
-    default:
-      break;
-  }
-  const auto found = connections_.find(event.qp_num);
-  if (found == connections_.end()) return;  // another poller's, or gone
-  rpc::Log(rpc::LogLevel::kError, absl::StrCat(what, ", QP ", event.qp_num));
-  found->second->OnDeviceError(absl::UnavailableError(what),
-                               /*completions_lost=*/false);
-}
-
-void Poller::Fail(const absl::Status& why) {
-  if (!failure_.ok()) return;
-  failure_ = why;
-  rpc::Log(rpc::LogLevel::kError,
-           absl::StrCat(std::string(why.message()),
-                        "; its connections are closed, and there can be no "
-                        "others before the process is started again"));
-  BreakConnections(why, /*completions_lost=*/true);
-}
-
-void Poller::BreakConnections(const absl::Status& why, bool completions_lost) {
-  // Their owners may make new ones meanwhile.
-  std::vector<PolledConnection*> all;
-  for (const auto& [number, connection] : connections_) {
-    all.push_back(connection);
-  }
-  for (PolledConnection* const connection : all) {
-    connection->OnDeviceError(why, completions_lost);
-  }
-}
-
-absl::Status Poller::ReserveCompletions(uint32_t count) {
-  const uint64_t most =
-      static_cast<uint64_t>(context_->device()->attributes().max_cqe);
-  const uint64_t wanted = uint64_t{reserved_completions_} + count;
-  const auto depth = static_cast<uint64_t>(cq_->depth());
-  if (wanted > most) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the completion queue's ", most, " entries, the most that the device ",
-        std::string(context_->device()->name()),
-        " has, are all promised to receives and connections"));
-  }
-  if (wanted > depth) {
-    const uint64_t larger = std::min(std::max(wanted, 2 * depth), most);
-    if (absl::Status status = cq_->Resize(static_cast<int>(larger));
-        !status.ok()) {
-      return status;
-    }
-  }
-  reserved_completions_ += count;
-  return absl::OkStatus();
 }
 
 void Poller::AddConnection(uint32_t qp_num, PolledConnection* connection) {
