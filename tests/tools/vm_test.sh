@@ -223,22 +223,24 @@ ends_when_interrupted() {
 
 # ---- Two VMs ----
 
+# Under loss, soft-RoCE of Linux 6.1 now and then stops a connection for good (about
+# 1 of 30 with 100 messages each way, at 5 %), and takes the pingpong's retry count
+# of 7 as "for ever". So both ends have a time and try again.
 connects_two_with_loss() {
   run --two --loss=5 --delay=1 sh -c '
     echo "$VERBENA_VM_NAME $VERBENA_VM_ADDRESS $VERBENA_VM_PEER_ADDRESS"
-    ibv_rc_pingpong -c -n 100 -d rxe0 -g 1 >/dev/null
-    echo "served $?"; printf "a rest" >&2; exec sleep 1000' -- sh -c '
+    printf "a rest" >&2
+    while :; do timeout 15 ibv_rc_pingpong -c -n 25 -d rxe0 -g 1 >/dev/null 2>&1; done' -- sh -c '
     echo "$VERBENA_VM_NAME $VERBENA_VM_ADDRESS $VERBENA_VM_PEER_ADDRESS"
-    until ibv_rc_pingpong -c -n 100 -d rxe0 -g 1 server 2>/dev/null |
-      grep -o "^100 iters"; do sleep 0.1; done
+    until timeout 15 ibv_rc_pingpong -c -n 25 -d rxe0 -g 1 server 2>/dev/null |
+      grep -o "^25 iters"; do sleep 0.1; done
     tc -s qdisc show dev eth0 | grep -q "dropped [1-9]" && echo "lost some"
     sleep 2; exit 3'
   expect 'status' 3 "$status"
-  expect "the server's lines" \
-    $'[server] server 10.77.0.1 10.77.0.2\n[server] served 0' \
+  expect "the server's lines" '[server] server 10.77.0.1 10.77.0.2' \
     "$(grep -F '[server]' <<<"$output")"
   expect "the client's lines" \
-    $'[client] client 10.77.0.2 10.77.0.1\n[client] 100 iters\n[client] lost some' \
+    $'[client] client 10.77.0.2 10.77.0.1\n[client] 25 iters\n[client] lost some' \
     "$(grep -F '[client]' <<<"$output")"
   expect 'error' '[server] a rest' "$error"
 }
