@@ -72,13 +72,14 @@ absl::Status Connection::Init() {
                      " entries, less than ", kMinSendQueueDepth,
                      ": large messages would never be sent"));
   }
+  qp_send_depth_ = std::min(kSendQueueDepth, qp_->depths().max_send_wr);
   // Each may complete, where the connection breaks also the unsignaled ones.
-  const uint32_t depth = std::min(kSendQueueDepth, qp_->depths().max_send_wr);
-  if (absl::Status status = poller_->ReserveCompletions(depth); !status.ok()) {
+  if (absl::Status status = poller_->ReserveCompletions(kIdleSendSlots);
+      !status.ok()) {
     return status;
   }
-  reserved_completions_ = depth;
-  send_queue_ = SendQueue(depth);
+  reserved_completions_ = kIdleSendSlots;
+  send_queue_ = SendQueue(kIdleSendSlots);
   inline_limit_ =
       std::min<uint32_t>(qp_->depths().max_inline_data, kMaxInlineBytes);
   if (absl::Status status = poller_->receive_pool().Reserve(kInitialWindow);
@@ -181,7 +182,10 @@ absl::StatusOr<Connection*> Connection::Accept(
 
 Connection::~Connection() {
   if (qp_ != nullptr) poller_->RemoveConnection(qp_->number());
-  poller_->receive_pool().Unreserve(reserved_receives_);
+  if (reserved_receives_ > 0) {
+    SetExtraReceives(0).IgnoreError();  // fewer can always be had
+    poller_->receive_pool().Unreserve(kInitialWindow);
+  }
   // The windows before the QP that they are bound to: rxe waits 50 s for them.
   // The QP before its id (ConnectionManager::Destroy), and before what could be
   // read through it.
@@ -255,6 +259,39 @@ void Connection::OnPolled() {
                    " was closed by the peer, or the peer ended")));
 }
 
+// ---- What it has of the poller.
+
+absl::Status Connection::SetExtraReceives(uint32_t wanted) {
+  const uint32_t extra = reserved_receives_ - kInitialWindow;
+  absl::Status status = poller_->receive_pool().ChangeExtra(extra, wanted);
+  if (status.ok()) reserved_receives_ = kInitialWindow + wanted;
+  return status;
+}
+
+// As deep as the QP's where there is plenty in the CQ, else as deep as it takes.
+bool Connection::GrowSendQueue(uint32_t count) {
+  const uint32_t depth = send_queue_.depth();
+  if (depth >= qp_send_depth_) return false;  // its own completions make room
+  if (poller_->ReserveMoreCompletions(qp_send_depth_ - depth).ok()) {
+    ResizeSendQueue(qp_send_depth_);
+  } else if (depth < kMinSendQueueDepth &&
+             poller_->ReserveCompletions(kMinSendQueueDepth - depth).ok()) {
+    ResizeSendQueue(kMinSendQueueDepth);
+  } else {
+    poller_->NotifyWhenUnreserved(this);
+  }
+  return send_queue_.HasRoom(count);
+}
+
+// REQUIRES: the completions are reserved, where it is to be deeper.
+void Connection::ResizeSendQueue(uint32_t depth) {
+  send_queue_.Resize(depth);
+  if (depth < reserved_completions_) {
+    poller_->UnreserveCompletions(reserved_completions_ - depth);
+  }
+  reserved_completions_ = depth;
+}
+
 // ---- Keepalive.
 
 // Rounded up, so that the timers of many idle connections fire together.
@@ -281,7 +318,7 @@ void Connection::OnKeepaliveTimer() {
   }
   sign_wanted_ = true;
   // Where the peer has not even left a credit for it, it owes a sign anyway.
-  if (send_credits_.CanSendCredits() && send_queue_.HasRoom(1)) {
+  if (send_credits_.CanSendCredits() && HasSendRoom(1)) {
     Outgoing out;
     out.fields.kind = FrameKind::kCredit;
     out.fields.flags = kWantAnswer;
@@ -461,7 +498,7 @@ void Connection::CloseWhenFlushed(const absl::Status& why) {
 void Connection::CloseIfFlushed() {
   if (!queue_.empty() || !offers_.empty() || !reads_.empty()) return;
   if (send_queue_.ends_unsignaled()) {
-    if (!send_credits_.CanSendCredits() || !send_queue_.HasRoom(1)) return;
+    if (!send_credits_.CanSendCredits() || !HasSendRoom(1)) return;
     Outgoing out;
     out.fields.kind = FrameKind::kCredit;
     out.signaled = true;

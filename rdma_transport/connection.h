@@ -131,8 +131,10 @@ class Connection final : public PolledConnection, public CmEventHandler {
   static constexpr size_t kMaxInlineBytes = 512;
   // Calls that a client may have open at once.
   static constexpr uint32_t kMaxCalls = 1u << 16;
-  // Frames granted to an idle connection; see docs/flow_control.md.
-  static constexpr uint32_t kInitialWindow = 8;
+  // Frames granted to an idle connection, and slots of its send queue that the
+  // CQ has entries for; see docs/flow_control.md.
+  static constexpr uint32_t kInitialWindow = 3;
+  static constexpr uint32_t kIdleSendSlots = 16;
   static_assert(kInitialWindow >= kMinInitialCredits);
 
   // A frame on its way out. `header` and `small_message` are borrowed; Queue
@@ -213,6 +215,11 @@ class Connection final : public PolledConnection, public CmEventHandler {
                    uint32_t invalidate_rkey = 0);
   void SendCreditsIfDue();
   bool PostWorkRequests(ibv_send_wr* first);
+  bool HasSendRoom(uint32_t count) {
+    return send_queue_.HasRoom(count) || GrowSendQueue(count);
+  }
+  bool GrowSendQueue(uint32_t count);
+  void ResizeSendQueue(uint32_t depth);
 
   // Offers (connection_offer.cc).
   absl::Status ChooseOffers(Outgoing& out, bool* message, bool* attachment);
@@ -249,12 +256,14 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void Deliver(Call& call, const FrameView& view, rpc::Buffer buffer,
                bool opens);
   void GrowWindow();
+  absl::Status SetExtraReceives(uint32_t wanted);
   void ProtocolError(std::string_view what);
 
   void AttachCall(Call& call, uint32_t slot);
   void DetachCall(Call& call);
   void PostMarker();
   void CloseIfFlushed();
+  bool HasSurplus() const;
   void OnShrinkTimer();
   void ScheduleKeepalive(absl::Duration after);
   void OnKeepaliveTimer();
@@ -297,6 +306,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   ReceiveCredits receive_credits_;
   uint32_t reserved_receives_ = 0;
   uint32_t reserved_completions_ = 0;
+  uint32_t qp_send_depth_ = 0;  // what send_queue_ can grow to
   bool starved_ = false;  // a frame waited for credits
   uint64_t frames_ = 0;   // sent and received
   uint64_t shrink_frames_ = 0;

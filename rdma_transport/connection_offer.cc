@@ -158,7 +158,7 @@ void Connection::RevokeOffer(Offer& offer, uint32_t invalidated_rkey) {
 }
 
 void Connection::PostInvalidations() {
-  while (!invalidations_.empty() && send_queue_.HasRoom(1) &&
+  while (!invalidations_.empty() && HasSendRoom(1) &&
          state_ == State::kUp) {
     const auto [offer_id, rkey] = invalidations_.front();
     invalidations_.pop_front();
@@ -316,7 +316,7 @@ void Connection::PumpReads() {
   for (size_t i = 0; i < reads_.size();) {
     IncomingRead* const read = reads_[i].get();
     while (!read->all_issued() && reads_outstanding_ < max_reads_ &&
-           send_queue_.HasRoom(1)) {
+           HasSendRoom(1)) {
       const ReadChunk chunk = read->NextChunk(kReadChunkBytes);
       ibv_sge sge = {reinterpret_cast<uint64_t>(chunk.to), chunk.bytes,
                      chunk.lkey};

@@ -91,8 +91,7 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
     return ProtocolError("more credits than there can be");
   }
   if (view.has(kWantCredits)) GrowWindow();
-  if (send_credits_.held() > peer_initial_credits_ &&
-      !shrink_timer_.scheduled()) {
+  if (HasSurplus() && !shrink_timer_.scheduled()) {
     poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
   }
   if (!queue_.empty() || receive_credits_.ShouldGrantNow() ||
@@ -306,27 +305,30 @@ void Connection::OnCredit(const FrameView& view) {
   if (!receive_credits_.TakeBack(given_back, kInitialWindow)) {
     return ProtocolError("more credits given back than granted");
   }
-  const uint32_t window = receive_credits_.window();
-  poller_->receive_pool().Unreserve(reserved_receives_ - window);
-  reserved_receives_ = window;
+  // Fewer can always be had.
+  SetExtraReceives(receive_credits_.window() - kInitialWindow).IgnoreError();
 }
 
 // The peer was held up: twice the window, up to this connection's share of what
 // windows may grow into.
 void Connection::GrowWindow() {
-  const uint32_t window = receive_credits_.window();
-  const uint32_t share =
-      poller_->receive_pool().growth_limit() / poller_->connection_count();
-  const uint32_t wanted = std::min({window * 2, share, kMaxWindow});
-  if (wanted <= window) return;
-  if (!poller_->receive_pool().ReserveMore(wanted - window).ok()) return;
-  reserved_receives_ += wanted - window;
-  receive_credits_.SetWindow(wanted);
+  const uint32_t extra = receive_credits_.window() - kInitialWindow;
+  const uint32_t wanted =
+      std::min({2 * extra + kInitialWindow, kMaxWindow - kInitialWindow,
+                poller_->receive_pool().ExtraShare(extra)});
+  if (wanted <= extra || !SetExtraReceives(wanted).ok()) return;
+  receive_credits_.SetWindow(kInitialWindow + wanted);
   poller_->MarkDirty(this);
 }
 
-// Returns credits that are not needed: at once what an idle connection has,
-// half at a time what a less busy one has.
+// Whether the connection has more than it would have from the start.
+bool Connection::HasSurplus() const {
+  return send_credits_.held() > peer_initial_credits_ ||
+         send_queue_.depth() > kIdleSendSlots;
+}
+
+// Returns what is not needed: at once what an idle connection has, half at a
+// time the credits of a less busy one.
 void Connection::OnShrinkTimer() {
   if (state_ != State::kUp) return;
   const bool idle = std::exchange(shrink_frames_, frames_) == frames_;
@@ -335,9 +337,21 @@ void Connection::OnShrinkTimer() {
     given = idle ? send_credits_.GiveBack(peer_initial_credits_)
                  : send_credits_.GiveBackUnused(peer_initial_credits_);
   }
-  if (given > 0) SendControl(FrameKind::kCredit, {}, given);
-  // Else the next frame starts it again.
-  if (!idle && send_credits_.held() > peer_initial_credits_) {
+  if (idle && send_queue_.empty() && send_queue_.depth() > kIdleSendSlots) {
+    ResizeSendQueue(kIdleSendSlots);
+  }
+  // Of an idle one, the frame also tells that all before it has completed.
+  const bool settle = idle && send_queue_.ends_unsignaled() &&
+                      send_queue_.depth() > kIdleSendSlots;
+  if (given > 0 || settle) {
+    Outgoing out;
+    out.fields.kind = FrameKind::kCredit;
+    out.fields.detail = given;
+    out.signaled = idle;
+    Submit(out);
+    shrink_frames_ = frames_;  // no sign of being busy
+  }
+  if (state_ == State::kUp && HasSurplus()) {
     poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
   }
 }

@@ -154,7 +154,7 @@ absl::Status Connection::PrepareOpen(Outgoing& out) {
 
 absl::StatusOr<Connection::PostResult> Connection::PostEager(
     Outgoing& out, size_t frame_bytes) {
-  if (!send_queue_.HasRoom(1)) return PostResult::kBlocked;
+  if (!HasSendRoom(1)) return PostResult::kBlocked;
   out.fields.message_bytes = static_cast<uint32_t>(out.message_bytes());
   const size_t front_bytes = out.prefix_bytes() + out.header.size();
 
@@ -264,7 +264,7 @@ bool Connection::GatherBuffers(Outgoing& out, size_t front_bytes,
 
 absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
   // Before anything is allocated or bound: room for every window and the frame.
-  if (!send_queue_.HasRoom(2 * kMaxSegments + 1)) return PostResult::kBlocked;
+  if (!HasSendRoom(2 * kMaxSegments + 1)) return PostResult::kBlocked;
   Offer offer;
   size_t message_segments = 0;
   if (absl::Status status = MakeOffer(out, &offer, &message_segments);
@@ -444,7 +444,7 @@ void Connection::SendControl(FrameKind kind, const OfferKey& key,
 
 void Connection::SendCreditsIfDue() {
   const bool due = receive_credits_.ShouldGrantNow() || answer_due_;
-  if (!due || !send_credits_.CanSendCredits() || !send_queue_.HasRoom(1)) {
+  if (!due || !send_credits_.CanSendCredits() || !HasSendRoom(1)) {
     return;
   }
   Outgoing out;

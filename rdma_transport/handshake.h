@@ -44,7 +44,7 @@ inline constexpr size_t kHandshakeBytes = 40;
 inline constexpr uint32_t kMinReceiveBufferBytes = 4096;
 // A frame is at most this long, whatever the peer could take.
 inline constexpr uint32_t kMaxFrameBytes = 1 << 16;
-inline constexpr uint16_t kMinInitialCredits = 4;
+inline constexpr uint16_t kMinInitialCredits = 3;
 
 std::string EncodeHandshake(const Handshake& handshake);
 

@@ -391,8 +391,8 @@ void Poller::RemoveConnection(uint32_t qp_num) {
   const auto found = connections_.find(qp_num);
   if (found == connections_.end()) return;
   for (std::vector<PolledConnection*>* list :
-       {&dirty_, &notify_when_polled_, &notify_after_sweep_,
-        &notify_sweeping_}) {
+       {&dirty_, &notify_when_polled_, &notify_after_sweep_, &notify_sweeping_,
+        &notify_when_unreserved_}) {
     std::replace(list->begin(), list->end(), found->second,
                  static_cast<PolledConnection*>(nullptr));
   }

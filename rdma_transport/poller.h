@@ -67,6 +67,7 @@ class PolledConnection {
  private:
   friend class Poller;
   bool dirty_ = false;
+  bool waits_for_completions_ = false;
 };
 
 // Who connection manager events go to: CmId::context points to one.
@@ -92,7 +93,7 @@ class CallDeliverer {
 class Poller {
  public:
   struct Options {
-    uint32_t receive_buffer_bytes = 11264;
+    uint32_t receive_buffer_bytes = 10240;
     uint64_t receive_budget_bytes = uint64_t{64} << 20;
     uint32_t srq_depth = 16384;
     int cq_depth = 32768;  // to begin with
@@ -150,7 +151,15 @@ class Poller {
   // Promises room in the CQ for so many completions of a connection, and makes
   // it where need be. RESOURCE_EXHAUSTED where the device has no more.
   absl::Status ReserveCompletions(uint32_t count);
-  void UnreserveCompletions(uint32_t count) { reserved_completions_ -= count; }
+  // The same for a connection that could do with less: only out of the first
+  // half, so that there is always room for others.
+  absl::Status ReserveMoreCompletions(uint32_t count);
+  void UnreserveCompletions(uint32_t count);
+  // Has it flushed when completions were given back. Once for each call.
+  void NotifyWhenUnreserved(PolledConnection* connection) {
+    if (std::exchange(connection->waits_for_completions_, true)) return;
+    notify_when_unreserved_.push_back(connection);
+  }
 
   // OK, or why the poller is of no use any more: its connections are closed,
   // and further ones cannot be made.
@@ -326,6 +335,7 @@ class Poller {
   std::vector<std::unique_ptr<PolledConnection>> graveyard_;
   std::vector<std::unique_ptr<PolledConnection>> dying_;
   std::vector<PolledConnection*> notify_sweeping_;  // being told
+  std::vector<PolledConnection*> notify_when_unreserved_;
   int swept_ = 0;  // completions handled in this sweep
   Call* ready_head_ = nullptr;
   Call* ready_tail_ = nullptr;

@@ -102,4 +102,24 @@ absl::Status Poller::ReserveCompletions(uint32_t count) {
   return absl::OkStatus();
 }
 
+absl::Status Poller::ReserveMoreCompletions(uint32_t count) {
+  const auto most =
+      static_cast<uint32_t>(context_->device()->attributes().max_cqe);
+  if (uint64_t{reserved_completions_} + count > most / 2) {
+    return absl::ResourceExhaustedError(
+        "the other entries of the completion queue are kept for others");
+  }
+  return ReserveCompletions(count);
+}
+
+void Poller::UnreserveCompletions(uint32_t count) {
+  reserved_completions_ -= count;
+  for (PolledConnection* const connection :
+       std::exchange(notify_when_unreserved_, {})) {
+    if (connection == nullptr) continue;
+    connection->waits_for_completions_ = false;
+    MarkDirty(connection);
+  }
+}
+
 }  // namespace rdma

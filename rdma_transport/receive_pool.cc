@@ -76,12 +76,22 @@ absl::Status ReceivePool::Reserve(uint32_t count) {
   return absl::OkStatus();
 }
 
-absl::Status ReceivePool::ReserveMore(uint32_t count) {
-  if (reserved_ + count + kMargin > growth_limit()) {
-    return absl::ResourceExhaustedError(
-        "the other receives are kept for new connections");
+absl::Status ReceivePool::ChangeExtra(uint32_t extra, uint32_t wanted) {
+  if (wanted > extra) {
+    if (extra_ - extra + wanted > ExtraLimit()) {
+      return absl::ResourceExhaustedError(
+          "the other receives are kept for new connections");
+    }
+    if (absl::Status status = Reserve(wanted - extra); !status.ok()) {
+      return status;
+    }
+  } else {
+    Unreserve(extra - wanted);
   }
-  return Reserve(count);
+  extra_ = extra_ - extra + wanted;
+  with_extra_ += static_cast<uint32_t>(wanted > 0) -
+                 static_cast<uint32_t>(extra > 0);
+  return absl::OkStatus();
 }
 
 rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {

@@ -57,10 +57,11 @@ class ReceivePool {
   // Promises `count` more receives to a connection, and posts them.
   // RESOURCE_EXHAUSTED at the budget or the SRQ's depth; nothing changes then.
   absl::Status Reserve(uint32_t count);
-  // The same for a connection that has some and wants more: only out of the
-  // first half, so that there is always room for new connections.
-  absl::Status ReserveMore(uint32_t count);
   void Unreserve(uint32_t count) { reserved_ -= count; }
+  // What a connection has beyond its first promise changes from `extra` to
+  // `wanted`. All that connections have beyond theirs is at most half of what
+  // there is, so that there is room for new ones.
+  absl::Status ChangeExtra(uint32_t extra, uint32_t wanted);
 
   // The buffer of a receive completion: its wr_id and byte_len.
   rpc::Buffer Take(uint64_t wr_id, uint32_t bytes);
@@ -80,9 +81,10 @@ class ReceivePool {
   uint32_t buffer_bytes() const { return options_.buffer_bytes; }
   // Buffers within the budget.
   uint32_t capacity() const { return capacity_; }
-  // What ReserveMore stays below.
-  uint32_t growth_limit() const {
-    return std::min(capacity_, options_.srq_depth) / 2;
+  // What a connection that has `extra` is to have at most: even parts, for those
+  // that have any.
+  uint32_t ExtraShare(uint32_t extra) const {
+    return ExtraLimit() / (with_extra_ + (extra == 0 ? 1 : 0));
   }
   uint32_t posted() const { return posted_; }
   // Ready to be posted.
@@ -104,6 +106,9 @@ class ReceivePool {
 
   // With a batch's slack, so that posting comes in batches.
   uint32_t Wanted() const { return reserved_ + kMargin - kBatch; }
+  uint32_t ExtraLimit() const {
+    return std::min(capacity_, options_.srq_depth) / 2;
+  }
   bool CanGrow() const {
     return registered_bytes_ + SlabBytes() <= options_.budget_bytes;
   }
@@ -134,6 +139,8 @@ class ReceivePool {
   uint32_t free_count_ = 0;
   uint32_t posted_ = 0;
   uint32_t reserved_ = 0;
+  uint32_t extra_ = 0;       // of that, beyond first promises
+  uint32_t with_extra_ = 0;  // connections that have any
   uint64_t registered_bytes_ = 0;
   const uint32_t capacity_;
   const uint32_t set_aside_;

@@ -36,6 +36,16 @@ class SendQueue {
 
   explicit SendQueue(uint32_t depth) : entries_(depth) {}
 
+  uint32_t depth() const { return static_cast<uint32_t>(entries_.size()); }
+  // REQUIRES: no more than `depth` slots are taken.
+  void Resize(uint32_t depth) {
+    std::vector<SendEntry> entries(depth);
+    for (uint64_t i = oldest_; i != next_; ++i) {
+      entries[i % depth] = std::move(entries_[i % entries_.size()]);
+    }
+    entries_ = std::move(entries);
+  }
+
   bool HasRoom(uint32_t count) const {
     return next_ - oldest_ + count <= entries_.size();
   }

@@ -193,15 +193,31 @@ TEST_F(ReceivePoolTest, APromiseBeyondTheBudgetIsRefusedAndForgotten) {
 TEST_F(ReceivePoolTest, LargerWindowsLeaveHalfForNewConnections) {
   Create(8 * kSlabBytes);
   uint32_t larger = 0;
-  while (pool_->ReserveMore(8).ok()) larger += 8;
+  while (pool_->ChangeExtra(larger, larger + 8).ok()) larger += 8;
   EXPECT_GT(larger, pool_->capacity() / 3);
   EXPECT_LE(larger, pool_->capacity() / 2);
   uint32_t fresh = 0;
   while (pool_->Reserve(8).ok()) fresh += 8;
-  EXPECT_GE(fresh, pool_->capacity() / 2 - 8);
-  EXPECT_FALSE(pool_->ReserveMore(1).ok());
-  pool_->Unreserve(fresh + larger);
-  EXPECT_TRUE(pool_->ReserveMore(8).ok());
+  EXPECT_GE(fresh, pool_->capacity() / 2 - 40);
+  EXPECT_FALSE(pool_->ChangeExtra(larger, larger + 40).ok());
+  EXPECT_EQ(pool_->reserved(), fresh + larger) << "a refusal changes nothing";
+  EXPECT_TRUE(pool_->ChangeExtra(larger, 0).ok());
+  EXPECT_EQ(pool_->reserved(), fresh);
+  EXPECT_TRUE(pool_->ChangeExtra(0, 8).ok());
+}
+
+TEST_F(ReceivePoolTest, LargerWindowsArePartedEvenly) {
+  Create(8 * kSlabBytes);
+  const uint32_t half = pool_->capacity() / 2;
+  EXPECT_EQ(pool_->ExtraShare(0), half);
+  ASSERT_TRUE(pool_->ChangeExtra(0, 10).ok());
+  EXPECT_EQ(pool_->ExtraShare(10), half) << "it is the only one";
+  EXPECT_EQ(pool_->ExtraShare(0), half / 2) << "one more";
+  ASSERT_TRUE(pool_->ChangeExtra(0, 20).ok());
+  ASSERT_TRUE(pool_->ChangeExtra(10, 30).ok());
+  EXPECT_EQ(pool_->ExtraShare(20), half / 2);
+  ASSERT_TRUE(pool_->ChangeExtra(30, 0).ok());
+  EXPECT_EQ(pool_->ExtraShare(20), half);
 }
 
 TEST_F(ReceivePoolTest, APromiseBeyondTheQueuesDepthIsRefused) {
