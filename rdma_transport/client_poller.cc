@@ -37,7 +37,7 @@ void Dispose(ClientPoller* poller) {
 
 DeviceContext::Options DeviceOptionsOf(const rpc::TransportOptions& options) {
   return {options.device, options.memory_budget_bytes,
-          options.allow_other_users};
+          options.allow_other_users, options.fabric.set_up_by_tcp};
 }
 
 Poller::Options PollerOptionsOf(const rpc::TransportOptions& options) {

@@ -1,6 +1,7 @@
 #include "rdma_transport/connection.h"
 
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -25,6 +26,24 @@ uint8_t ReadDepth(int limit) {
   return static_cast<uint8_t>(std::clamp(limit, 1, kMaxReads));
 }
 
+ConnectionParameters ParametersOf(const rpc::FabricOptions& fabric,
+                                  const Handshake& handshake) {
+  ConnectionParameters parameters;
+  parameters.private_data = EncodeHandshake(handshake);
+  parameters.timeout = fabric.timeout;
+  parameters.retry_count = fabric.retry_count;
+  parameters.rnr_retry_count = fabric.rnr_retry_count;
+  parameters.min_rnr_timer = fabric.min_rnr_timer;
+  parameters.traffic_class = fabric.traffic_class;
+  if (fabric.mtu_bytes != 0) {
+    // 256 is IBV_MTU_256, and each further one twice as much.
+    parameters.mtu = static_cast<ibv_mtu>(std::bit_width(fabric.mtu_bytes) -
+                                          std::bit_width(256u) +
+                                          static_cast<int>(IBV_MTU_256));
+  }
+  return parameters;
+}
+
 // gRPC's form of a peer's address.
 std::string PeerName(const SocketAddress& address) {
   return absl::StrCat(address.family() == AF_INET6 ? "ipv6:" : "ipv4:",
@@ -46,7 +65,9 @@ Connection::Connection(Poller* poller, CallDelivery* delivery,
       owner_(owner),
       options_(options),
       is_client_(is_client),
-      send_queue_(0) {}
+      send_queue_(0) {
+  TransportCounters::Get().connections.fetch_add(1, std::memory_order_relaxed);
+}
 
 absl::Status Connection::Init() {
   if (!poller_->failure().ok()) return poller_->failure();
@@ -122,8 +143,8 @@ absl::StatusOr<Connection*> Connection::Connect(
   std::unique_ptr<Connection> connection = absl::WrapUnique(
       new Connection(poller, delivery, owner, options, /*is_client=*/true));
   if (absl::Status status = connection->Init(); !status.ok()) return status;
-  ConnectionParameters parameters;
-  parameters.private_data = EncodeHandshake(connection->OwnHandshake());
+  ConnectionParameters parameters =
+      ParametersOf(options.fabric, connection->OwnHandshake());
   const ibv_device_attr& limits = poller->context().device()->attributes();
   parameters.initiator_depth = ReadDepth(limits.max_qp_init_rd_atom);
   parameters.responder_resources = ReadDepth(limits.max_qp_rd_atom);
@@ -155,8 +176,8 @@ absl::StatusOr<Connection*> Connection::Accept(
   if (absl::Status status = connection->Init(); !status.ok()) {
     return decline(status);
   }
-  ConnectionParameters parameters;
-  parameters.private_data = EncodeHandshake(connection->OwnHandshake());
+  ConnectionParameters parameters =
+      ParametersOf(options.fabric, connection->OwnHandshake());
   const ibv_device_attr& limits = poller->context().device()->attributes();
   parameters.initiator_depth = std::min(ReadDepth(limits.max_qp_init_rd_atom),
                                         event.responder_resources);
@@ -194,6 +215,7 @@ Connection::~Connection() {
   poller_->UnreserveCompletions(reserved_completions_);
   if (id_ != nullptr) poller_->connection_manager().Destroy(id_);
   offers_.Clear();
+  TransportCounters::Get().connections.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void Connection::OnCmEvent(CmEvent& event) {
@@ -268,7 +290,8 @@ absl::Status Connection::SetExtraReceives(uint32_t wanted) {
   return status;
 }
 
-// As deep as the QP's where there is plenty in the CQ, else as deep as it takes.
+// As deep as the QP's where there is plenty in the CQ, else as deep as it
+// takes.
 bool Connection::GrowSendQueue(uint32_t count) {
   const uint32_t depth = send_queue_.depth();
   if (depth >= qp_send_depth_) return false;  // its own completions make room

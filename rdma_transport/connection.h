@@ -70,6 +70,7 @@ struct TransportCounters {
   std::atomic<uint64_t> rendezvous_messages_sent{0};
   std::atomic<uint64_t> eager_messages_received{0};
   std::atomic<uint64_t> rendezvous_messages_received{0};
+  std::atomic<uint64_t> connections{0};
 
   static TransportCounters& Get();
 };
@@ -307,8 +308,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   uint32_t reserved_receives_ = 0;
   uint32_t reserved_completions_ = 0;
   uint32_t qp_send_depth_ = 0;  // what send_queue_ can grow to
-  bool starved_ = false;  // a frame waited for credits
-  uint64_t frames_ = 0;   // sent and received
+  bool starved_ = false;        // a frame waited for credits
+  uint64_t frames_ = 0;         // sent and received
   uint64_t shrink_frames_ = 0;
   uint64_t received_frames_ = 0;
   uint64_t keepalive_frames_ = 0;  // received_frames_ at the last look

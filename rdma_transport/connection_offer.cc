@@ -158,8 +158,7 @@ void Connection::RevokeOffer(Offer& offer, uint32_t invalidated_rkey) {
 }
 
 void Connection::PostInvalidations() {
-  while (!invalidations_.empty() && HasSendRoom(1) &&
-         state_ == State::kUp) {
+  while (!invalidations_.empty() && HasSendRoom(1) && state_ == State::kUp) {
     const auto [offer_id, rkey] = invalidations_.front();
     invalidations_.pop_front();
     ibv_send_wr wr = {};

@@ -48,27 +48,48 @@ std::string KeyOf(const HostPort& address,
       absl::FormatDuration(options.min_backoff), "|",
       absl::FormatDuration(options.max_backoff), "|",
       absl::FormatDuration(options.idle_timeout), "|",
-      options.allow_other_users);
+      options.allow_other_users, "|", options.fabric.set_up_by_tcp, "|",
+      options.fabric.timeout, "|", options.fabric.retry_count, "|",
+      options.fabric.rnr_retry_count, "|", options.fabric.min_rnr_timer, "|",
+      options.fabric.traffic_class, "|", options.fabric.mtu_bytes);
+}
+
+absl::StatusOr<std::shared_ptr<Endpoint>> Create(
+    const HostPort& address, const rpc::TransportOptions& options) {
+  absl::StatusOr<std::shared_ptr<ClientPoller>> poller =
+      ClientPoller::Get(options);
+  if (!poller.ok()) return poller.status();
+  (*poller)->poller->StartKeepers();
+  return std::make_shared<Endpoint>(*std::move(poller), address, options);
+}
+
+// As long as its channels.
+std::shared_ptr<Endpoint> ForChannel(std::shared_ptr<Lease> lease) {
+  Endpoint* const endpoint = lease->endpoint.get();
+  return std::shared_ptr<Endpoint>(std::move(lease), endpoint);
 }
 
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Endpoint>> ConnectionPool::Get(
     const HostPort& address, const rpc::TransportOptions& options) {
+  if (!options.share_connection) {
+    absl::StatusOr<std::shared_ptr<Endpoint>> endpoint =
+        Create(address, options);
+    if (!endpoint.ok()) return endpoint.status();
+    return ForChannel(std::make_shared<Lease>(*std::move(endpoint)));
+  }
   Registry& registry = GetRegistry();
   absl::MutexLock lock(&registry.mutex);
   std::weak_ptr<Lease>& slot = registry.leases[KeyOf(address, options)];
   std::shared_ptr<Lease> lease = slot.lock();
   if (lease == nullptr) {
-    absl::StatusOr<std::shared_ptr<ClientPoller>> poller =
-        ClientPoller::Get(options);
-    if (!poller.ok()) return poller.status();
-    (*poller)->poller->StartKeepers();
-    lease = std::make_shared<Lease>(
-        std::make_shared<Endpoint>(*std::move(poller), address, options));
-    slot = lease;
+    absl::StatusOr<std::shared_ptr<Endpoint>> endpoint =
+        Create(address, options);
+    if (!endpoint.ok()) return endpoint.status();
+    slot = lease = std::make_shared<Lease>(*std::move(endpoint));
   }
-  return std::shared_ptr<Endpoint>(lease, lease->endpoint.get());
+  return ForChannel(std::move(lease));
 }
 
 }  // namespace rdma

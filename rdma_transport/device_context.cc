@@ -36,9 +36,12 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
   const bool soft = options.device == "auto" || options.device == "soft" ||
                     options.device == name;
   if (!soft) name = options.device;
+  const HardwareOptions hardware = {
+      .connection_setup = options.set_up_by_tcp ? ConnectionSetup::kTcp
+                                                : ConnectionSetup::kRdmaCm};
   absl::StatusOr<std::unique_ptr<Device>> device =
       soft ? software->Open(name, device_options)
-           : MakeHardwareProvider()->Open(name, device_options);
+           : MakeHardwareProvider(hardware)->Open(name, device_options);
   // An option with a wrong value. NOT_FOUND is for what a method looked for.
   if (absl::IsNotFound(device.status())) {
     return absl::InvalidArgumentError(device.status().message());

@@ -48,6 +48,7 @@ class DeviceContext : public std::enable_shared_from_this<DeviceContext> {
     std::string device = "auto";
     uint64_t memory_budget_bytes = 0;  // 0: half of the machine's memory
     bool allow_other_users = false;
+    bool set_up_by_tcp = false;
 
     auto operator<=>(const Options&) const = default;
   };

@@ -89,8 +89,8 @@ absl::Status ReceivePool::ChangeExtra(uint32_t extra, uint32_t wanted) {
     Unreserve(extra - wanted);
   }
   extra_ = extra_ - extra + wanted;
-  with_extra_ += static_cast<uint32_t>(wanted > 0) -
-                 static_cast<uint32_t>(extra > 0);
+  with_extra_ +=
+      static_cast<uint32_t>(wanted > 0) - static_cast<uint32_t>(extra > 0);
   return absl::OkStatus();
 }
 

@@ -81,8 +81,8 @@ class ReceivePool {
   uint32_t buffer_bytes() const { return options_.buffer_bytes; }
   // Buffers within the budget.
   uint32_t capacity() const { return capacity_; }
-  // What a connection that has `extra` is to have at most: even parts, for those
-  // that have any.
+  // What a connection that has `extra` is to have at most: even parts, for
+  // those that have any.
   uint32_t ExtraShare(uint32_t extra) const {
     return ExtraLimit() / (with_extra_ + (extra == 0 ? 1 : 0));
   }

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "rdma_transport/connection.h"
+#include "rdma_transport/verbs/protection_domain.h"
 
 namespace rdma {
 
@@ -17,6 +18,8 @@ TransportStatistics GetTransportStatistics() {
           counters.rendezvous_messages_sent.load(kRelaxed),
       .rendezvous_messages_received =
           counters.rendezvous_messages_received.load(kRelaxed),
+      .connections = counters.connections.load(kRelaxed),
+      .registered_bytes = MemoryRegion::TotalBytes(),
   };
 }
 

@@ -12,14 +12,20 @@
 
 namespace rdma {
 
-// Sums over all connections of the process, also closed ones, since it started.
-// A message with its attachment counts once: as eager where all of it was in
-// its frame, as by rendezvous where the receiver read any part of it.
+// The messages are sums over all connections of the process, also closed ones,
+// since it started. A message with its attachment counts once: as eager where
+// all of it was in its frame, as by rendezvous where the receiver read any part
+// of it.
 struct TransportStatistics {
   uint64_t eager_messages_sent = 0;
   uint64_t eager_messages_received = 0;
   uint64_t rendezvous_messages_sent = 0;
   uint64_t rendezvous_messages_received = 0;
+
+  // Now: what connections of both kinds there are, those being made or closed
+  // included, and the memory that is registered with devices.
+  uint64_t connections = 0;
+  uint64_t registered_bytes = 0;
 };
 
 // Each number is exact; they are not of the same instant.

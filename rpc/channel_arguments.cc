@@ -41,6 +41,12 @@ NumberArgument Transport(T TransportOptions::*field, int64_t min, int64_t max) {
           }};
 }
 
+NumberArgument Fabric(uint8_t FabricOptions::*field, int64_t min, int64_t max) {
+  return {min, max, [field](EndpointOptions& options, int64_t value) {
+            options.transport.fabric.*field = static_cast<uint8_t>(value);
+          }};
+}
+
 const std::map<std::string, NumberArgument>& NumberArguments() {
   using Options = TransportOptions;
   constexpr int64_t kMax32 = std::numeric_limits<int32_t>::max();
@@ -100,6 +106,17 @@ const std::map<std::string, NumberArgument>& NumberArguments() {
        Transport(&Options::eager_limit_bytes, 0, kMax32)},
       {"verbena.allow_other_users",
        Transport(&Options::allow_other_users, 0, 1)},
+      {"verbena.ack_timeout", Fabric(&FabricOptions::timeout, 1, 31)},
+      {"verbena.retry_count", Fabric(&FabricOptions::retry_count, 0, 6)},
+      {"verbena.rnr_retry_count",
+       Fabric(&FabricOptions::rnr_retry_count, 0, 7)},
+      {"verbena.min_rnr_timer", Fabric(&FabricOptions::min_rnr_timer, 1, 31)},
+      {"verbena.traffic_class", Fabric(&FabricOptions::traffic_class, 0, 255)},
+      {"grpc.use_local_subchannel_pool",
+       {0, 1,
+        [](EndpointOptions& options, int64_t value) {
+          options.transport.share_connection = value == 0;
+        }}},
       {"verbena.max_connections",
        Transport(&Options::max_connections, 1, kMax32)},
   };
@@ -137,9 +154,37 @@ absl::Status SetDevice(const Value& value, EndpointOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status SetConnectionSetup(const Value& value, EndpointOptions& options) {
+  const std::string* const setup = std::get_if<std::string>(&value);
+  if (setup == nullptr || (*setup != "rdma_cm" && *setup != "tcp")) {
+    return absl::InvalidArgumentError(
+        "argument verbena.connection_setup is \"rdma_cm\" or \"tcp\"");
+  }
+  options.transport.fabric.set_up_by_tcp = *setup == "tcp";
+  return absl::OkStatus();
+}
+
+absl::Status SetMtu(const Value& value, EndpointOptions& options) {
+  const int64_t* const mtu = std::get_if<int64_t>(&value);
+  const bool known =
+      mtu != nullptr && (*mtu == 0 || *mtu == 256 || *mtu == 512 ||
+                         *mtu == 1024 || *mtu == 2048 || *mtu == 4096);
+  if (!known) {
+    return absl::InvalidArgumentError(
+        "argument verbena.mtu is 256, 512, 1024, 2048 or 4096, or 0 for the "
+        "path's");
+  }
+  options.transport.fabric.mtu_bytes = static_cast<uint32_t>(*mtu);
+  return absl::OkStatus();
+}
+
 absl::Status SetArgument(const std::string& key, const Value& value,
                          EndpointOptions& options) {
   if (key == "verbena.device") return SetDevice(value, options);
+  if (key == "verbena.connection_setup") {
+    return SetConnectionSetup(value, options);
+  }
+  if (key == "verbena.mtu") return SetMtu(value, options);
   const auto found = NumberArguments().find(key);
   if (found != NumberArguments().end()) {
     return SetNumber(key, value, found->second, options);

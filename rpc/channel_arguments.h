@@ -21,6 +21,7 @@
 //   grpc.client_idle_timeout_ms           1800000
 //   grpc.keepalive_time_ms                10000, with calls or without
 //   grpc.keepalive_timeout_ms             20000
+//   grpc.use_local_subchannel_pool        0; 1: a connection of the channel's own
 //   verbena.connect_timeout_ms            20000
 //   verbena.device                        "auto", "soft", or a verbs device
 //   verbena.memory_budget_bytes           0: half of the machine's memory
@@ -29,6 +30,13 @@
 //   verbena.eager_limit_bytes             0: the transport's default
 //   verbena.offer_grace_ms                10000; see docs/flow_control.md
 //   verbena.spin_us                       -1: the transport's default
+//   verbena.connection_setup              "rdma_cm", or "tcp"
+//   verbena.ack_timeout                   14: 4.096 us * 2^14; 1 to 31
+//   verbena.retry_count                   6; 0 to 6
+//   verbena.rnr_retry_count               6; 0 to 7, which is for ever
+//   verbena.min_rnr_timer                 12: 0.64 ms; 1 to 31, IBTA's encoding
+//   verbena.traffic_class                 0: the route's
+//   verbena.mtu                           0: the path's; 256, 512, ... 4096
 //   verbena.allow_other_users             0; server only
 //   verbena.max_connections               4096; server only
 //   verbena.handler_threads               256; server only

@@ -164,6 +164,19 @@ enum class ConnectivityState {
   kShutdown,
 };
 
+// What RDMA devices are told of the fabric (docs/hardware.md); of no meaning
+// where there is no wire. Values as of ibv_modify_qp(3).
+struct FabricOptions {
+  // Connections are set up over TCP instead of by rdma_cm(7).
+  bool set_up_by_tcp = false;
+  uint8_t timeout = 14;      // of an acknowledgement: 4.096 us * 2^timeout
+  uint8_t retry_count = 6;   // then the peer is given up
+  uint8_t rnr_retry_count = 6;
+  uint8_t min_rnr_timer = 12;  // IBTA encoding; 12 is 0.64 ms
+  uint8_t traffic_class = 0;   // 0: the route's
+  uint32_t mtu_bytes = 0;      // 256 to 4096; 0: the path's
+};
+
 // Options of either side. Defaults are stated here; every limit that is reached
 // ends in a status.
 struct TransportOptions {
@@ -198,6 +211,11 @@ struct TransportOptions {
   absl::Duration keepalive_time = absl::Seconds(10);
   absl::Duration keepalive_timeout = absl::Seconds(20);
 
+  FabricOptions fabric;
+
+  // Client: channels to the same address with the same options share one
+  // connection.
+  bool share_connection = true;
   // Client: connecting.
   absl::Duration connect_timeout = absl::Seconds(20);
   absl::Duration initial_backoff = absl::Seconds(1);

@@ -1,5 +1,6 @@
 #include "rdma_transport/verbs/protection_domain.h"
 
+#include <atomic>
 #include <cerrno>
 
 #include "absl/memory/memory.h"
@@ -7,6 +8,11 @@
 #include "rdma_transport/verbs/verbs_error.h"
 
 namespace rdma {
+namespace {
+
+std::atomic<uint64_t> total_bytes{0};
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<ProtectionDomain>> ProtectionDomain::Create(
     Device* device) {
@@ -36,13 +42,19 @@ absl::StatusOr<std::unique_ptr<MemoryRegion>> MemoryRegion::Create(
     device->FreeMemory(memory, bytes);
     return RegistrationError(error, bytes);
   }
+  total_bytes.fetch_add(bytes, std::memory_order_relaxed);
   return absl::WrapUnique(
       new MemoryRegion(device, mr, static_cast<std::byte*>(memory), bytes));
+}
+
+uint64_t MemoryRegion::TotalBytes() {
+  return total_bytes.load(std::memory_order_relaxed);
 }
 
 MemoryRegion::~MemoryRegion() {
   const int error = device_->DeregMr(mr_);
   if (error == 0) {
+    total_bytes.fetch_sub(size_, std::memory_order_relaxed);
     device_->FreeMemory(data_, size_);
     return;
   }

@@ -52,6 +52,9 @@ class MemoryRegion {
   // in the log says so.
   ~MemoryRegion();
 
+  // Of all regions of the process that there are. Any thread.
+  static uint64_t TotalBytes();
+
   MemoryRegion(const MemoryRegion&) = delete;
   MemoryRegion& operator=(const MemoryRegion&) = delete;
 

@@ -45,7 +45,7 @@ bool Executor::Post(Task* task) {
 }
 
 Executor& Executor::ForCallbacks() {
-  static auto* const executor = new Executor(Options());
+  static auto* const executor = new Executor({.detached = true});
   return *executor;
 }
 
@@ -68,7 +68,11 @@ Executor::Task* Executor::NextTask() {
   --idle_;
   if (first_ == nullptr) {
     --threads_;
-    ended_.push_back(pthread_self());
+    if (options_.detached) {
+      pthread_detach(pthread_self());
+    } else {
+      ended_.push_back(pthread_self());
+    }
     thread_ended_.Signal();
     return nullptr;
   }

@@ -35,6 +35,8 @@ class Executor {
     size_t max_threads = kDefaultMaxThreads;  // at least 1
     size_t max_queued = kDefaultMaxQueued;    // tasks no thread has begun
     absl::Duration idle_timeout = kIdleTimeout;
+    // It lives as long as the process: nobody waits for its threads' end.
+    bool detached = false;
   };
 
   // Intrusive, so that posting allocates nothing. One that is posted must live

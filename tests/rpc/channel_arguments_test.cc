@@ -50,8 +50,24 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   arguments.SetInt("verbena.max_connections", 1013);
   arguments.SetInt("verbena.handler_threads", 1014);
   arguments.SetInt("verbena.handler_queue", 1015);
+  arguments.SetInt("grpc.use_local_subchannel_pool", 1);
+  arguments.SetString("verbena.connection_setup", "tcp");
+  arguments.SetInt("verbena.ack_timeout", 17);
+  arguments.SetInt("verbena.retry_count", 3);
+  arguments.SetInt("verbena.rnr_retry_count", 7);
+  arguments.SetInt("verbena.min_rnr_timer", 5);
+  arguments.SetInt("verbena.traffic_class", 96);
+  arguments.SetInt("verbena.mtu", 2048);
   const EndpointOptions options = Parse(arguments);
   const TransportOptions& transport = options.transport;
+  EXPECT_FALSE(transport.share_connection);
+  EXPECT_TRUE(transport.fabric.set_up_by_tcp);
+  EXPECT_EQ(transport.fabric.timeout, 17);
+  EXPECT_EQ(transport.fabric.retry_count, 3);
+  EXPECT_EQ(transport.fabric.rnr_retry_count, 7);
+  EXPECT_EQ(transport.fabric.min_rnr_timer, 5);
+  EXPECT_EQ(transport.fabric.traffic_class, 96);
+  EXPECT_EQ(transport.fabric.mtu_bytes, 2048u);
   EXPECT_EQ(transport.max_receive_message_bytes, 1001u);
   EXPECT_EQ(options.max_send_message_bytes, 1002u);
   EXPECT_EQ(options.max_metadata_bytes, 1003u);
@@ -112,6 +128,12 @@ TEST(ChannelArgumentsTest, ErrorsNameArgumentAndValue) {
   error("verbena.allow_other_users", 2);
   EXPECT_NE(error("verbena.spin_us", "long").find("'long'"), std::string::npos);
   error("verbena.device", 3);
+  error("verbena.connection_setup", "infiniband");
+  error("verbena.mtu", 1500);
+  error("verbena.mtu", "4096");
+  error("verbena.ack_timeout", 0);  // for ever
+  error("verbena.retry_count", 7);  // on some devices, too
+  error("verbena.min_rnr_timer", 0);
 }
 
 }  // namespace

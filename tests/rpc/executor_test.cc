@@ -1,7 +1,9 @@
 #include "rpc/internal/executor.h"
 
 #include <atomic>
+#include <filesystem>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -100,6 +102,25 @@ TEST(ExecutorTest, IdleThreadsEndAndNewOnesCome) {
     done.WaitForNotification();
     absl::SleepFor(absl::Milliseconds(i % 4));
   }
+}
+
+// What the thread sanitizer calls a leak at exit, too.
+TEST(ExecutorTest, ADetachedOneLeavesNoThreadToBeJoined) {
+  const auto threads = [] {
+    const std::filesystem::directory_iterator tasks("/proc/self/task");
+    return std::distance(begin(tasks), end(tasks));
+  };
+  const auto before = threads();
+  static auto* const executor =
+      new Executor({.idle_timeout = absl::Milliseconds(1), .detached = true});
+  absl::Notification ran;
+  ASSERT_TRUE(Post(*executor, [&] { ran.Notify(); }));
+  ran.WaitForNotification();
+  const absl::Time give_up = absl::Now() + absl::Seconds(20);
+  while (threads() > before && absl::Now() < give_up) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(threads(), before);
 }
 
 TEST(ExecutorTest, TasksPostTasks) {

@@ -207,9 +207,8 @@ TEST(ConnectionTest, LargeMessagesTakeTurnsInASmallCompletionQueue) {
     client.Open(connection, 100'000);
     client.Open(connection, 1);
   }
-  EXPECT_TRUE(Eventually(
-      [&] { return client.answered() == 2 * kConnections; },
-      absl::Seconds(30)))
+  EXPECT_TRUE(Eventually([&] { return client.answered() == 2 * kConnections; },
+                         absl::Seconds(30)))
       << client.answered();
   EXPECT_EQ(client.down(), 0);
 }
