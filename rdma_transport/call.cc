@@ -11,16 +11,21 @@ constexpr size_t kMaxSpareCalls = 1024;
 constexpr uint64_t kAliasBit = uint64_t{1} << 63;
 constexpr uint32_t kGenerationMask = 0x7fffffff;
 
-// A handle is the entry's index (low half) and its generation.
-rpc::CallHandle MakeHandle(uint32_t index, uint32_t generation) {
-  return {uint64_t{generation} << 32 | index};
-}
+// A handle is, from its low end, the entry's index, its table's number, and the
+// entry's generation.
+constexpr int kIndexBits = 28;
+constexpr uint32_t kIndexMask = (1u << kIndexBits) - 1;
+static_assert(CallTable::kMaxPollers == 1u << (32 - kIndexBits));
 
 }  // namespace
 
 rpc::CallHandle CallTable::NewAlias() {
   static std::atomic<uint64_t> next{1};
   return {kAliasBit | next.fetch_add(1, std::memory_order_relaxed)};
+}
+
+uint32_t CallTable::PollerNumberOf(rpc::CallHandle handle) {
+  return static_cast<uint32_t>(handle.value) >> kIndexBits;
 }
 
 Call* CallTable::Create(rpc::CallHandle alias) {
@@ -46,7 +51,8 @@ Call* CallTable::Create() {
     entry.call = std::move(spare_.back());
     spare_.pop_back();
   }
-  entry.call->handle = MakeHandle(index, entry.generation);
+  entry.call->handle = {uint64_t{entry.generation} << 32 |
+                        number_ << kIndexBits | index};
   ++live_;
   return entry.call.get();
 }
@@ -57,7 +63,7 @@ Call* CallTable::Find(rpc::CallHandle handle) {
     if (found == aliases_.end()) return nullptr;
     handle = found->second;
   }
-  const auto index = static_cast<uint32_t>(handle.value);
+  const auto index = static_cast<uint32_t>(handle.value) & kIndexMask;
   const auto generation = static_cast<uint32_t>(handle.value >> 32);
   if (index >= entries_.size()) return nullptr;
   Entry& entry = entries_[index];
@@ -65,7 +71,7 @@ Call* CallTable::Find(rpc::CallHandle handle) {
 }
 
 void CallTable::Destroy(Call* call) {
-  const auto index = static_cast<uint32_t>(call->handle.value);
+  const auto index = static_cast<uint32_t>(call->handle.value) & kIndexMask;
   Entry& entry = entries_[index];
   std::unique_ptr<Call> ended = std::move(entry.call);
   if (ended->alias) aliases_.erase(ended->alias.value);

@@ -101,13 +101,19 @@ struct Call final : public Timer {
 // under it.
 class CallTable {
  public:
-  CallTable() = default;
+  // A server has one table for each of its pollers, by number.
+  static constexpr uint32_t kMaxPollers = 16;
+
+  // Handles tell their table's number; REQUIRES: less than kMaxPollers.
+  explicit CallTable(uint32_t number = 0) : number_(number) {}
   ~CallTable() = default;
 
   CallTable(const CallTable&) = delete;
   CallTable& operator=(const CallTable&) = delete;
 
   static rpc::CallHandle NewAlias();
+  // Of a handle that a table made; no alias.
+  static uint32_t PollerNumberOf(rpc::CallHandle handle);
 
   // A fresh call with its handle set.
   Call* Create();
@@ -132,6 +138,7 @@ class CallTable {
     std::unique_ptr<Call> call;
   };
 
+  const uint32_t number_;
   std::deque<Entry> entries_;
   std::vector<uint32_t> free_;
   absl::flat_hash_map<uint64_t, rpc::CallHandle> aliases_;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "rdma_transport/client_poller.h"
+#include "rdma_transport/device_choice.h"
 
 namespace rdma {
 namespace {
@@ -56,11 +57,15 @@ std::string KeyOf(const HostPort& address,
 
 absl::StatusOr<std::shared_ptr<Endpoint>> Create(
     const HostPort& address, const rpc::TransportOptions& options) {
+  rpc::TransportOptions chosen = options;
+  if (options.device == kAutoDevice) {
+    chosen.device = DeviceToReach(address, options.fabric);
+  }
   absl::StatusOr<std::shared_ptr<ClientPoller>> poller =
-      ClientPoller::Get(options);
+      ClientPoller::Get(chosen);
   if (!poller.ok()) return poller.status();
   (*poller)->poller->StartKeepers();
-  return std::make_shared<Endpoint>(*std::move(poller), address, options);
+  return std::make_shared<Endpoint>(*std::move(poller), address, chosen);
 }
 
 // As long as its channels.

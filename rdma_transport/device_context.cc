@@ -23,9 +23,7 @@ uint64_t HalfOfMachineMemory() {
   return static_cast<uint64_t>(pages) * static_cast<uint64_t>(page_bytes) / 2;
 }
 
-// "soft" is the software device, and so is "auto" for now: it is not known here
-// which address the device is to reach (Provider::DeviceFor). Any other name is
-// a verbs device's.
+// "soft" is the software device; any other name is a verbs device's.
 absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
     const DeviceContext::Options& options) {
   DeviceOptions device_options;
@@ -33,8 +31,7 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
   device_options.allow_other_users = options.allow_other_users;
   const std::unique_ptr<Provider> software = MakeSoftwareProvider();
   std::string name = software->ListDevices().front();
-  const bool soft = options.device == "auto" || options.device == "soft" ||
-                    options.device == name;
+  const bool soft = options.device == "soft" || options.device == name;
   if (!soft) name = options.device;
   const HardwareOptions hardware = {
       .connection_setup = options.set_up_by_tcp ? ConnectionSetup::kTcp

@@ -45,7 +45,7 @@ class DeviceEventListener {
 class DeviceContext : public std::enable_shared_from_this<DeviceContext> {
  public:
   struct Options {
-    std::string device = "auto";
+    std::string device = "soft";       // or a device's name
     uint64_t memory_budget_bytes = 0;  // 0: half of the machine's memory
     bool allow_other_users = false;
     bool set_up_by_tcp = false;

@@ -56,7 +56,8 @@ Poller::Poller(std::shared_ptr<DeviceContext> context, CallDeliverer* deliverer,
     : context_(std::move(context)),
       deliverer_(deliverer),
       spin_ns_(absl::ToInt64Nanoseconds(options.spin)),
-      timers_(NowNs()) {}
+      timers_(NowNs()),
+      calls_(options.number) {}
 
 absl::StatusOr<std::unique_ptr<Poller>> Poller::Create(
     std::shared_ptr<DeviceContext> context, CallDeliverer* deliverer,

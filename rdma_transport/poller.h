@@ -98,6 +98,7 @@ class Poller {
     uint32_t srq_depth = 16384;
     int cq_depth = 32768;  // to begin with
     absl::Duration spin = absl::Microseconds(50);
+    uint32_t number = 0;  // of its call table
   };
 
   // Errors: what the device lacks.

@@ -1,31 +1,27 @@
-// rpc::ServerTransport: listeners, the connections that came in, and a poller
-// of their own.
+// rpc::ServerTransport: a poller for each device that the server listens with.
 //
-// Thread rule: public functions as rpc/transport.h says; the rest belongs to
-// the poller's driver.
+// Thread rule: public functions as rpc/transport.h says.
 #ifndef VERBENA_RDMA_TRANSPORT_SERVER_TRANSPORT_H_
 #define VERBENA_RDMA_TRANSPORT_SERVER_TRANSPORT_H_
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_set.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "rdma_transport/client_poller.h"
-#include "rdma_transport/connection.h"
+#include "rdma_transport/server_poller.h"
 #include "rpc/transport.h"
 
 namespace rdma {
 
-class ServerTransport final : public rpc::ServerTransport,
-                              public ConnectionOwner,
-                              public CmEventHandler {
+class ServerTransport final : public rpc::ServerTransport {
  public:
+  // A named device is opened at once, so that a wrong name is told here.
   static absl::StatusOr<std::unique_ptr<ServerTransport>> Create(
       const rpc::TransportOptions& options);
   // Shuts down at once where that was not done.
@@ -36,56 +32,35 @@ class ServerTransport final : public rpc::ServerTransport,
   absl::Status Start(rpc::ServerSink* sink) override;
   void Send(rpc::CallHandle call, rpc::OutgoingFrame frame) override;
   void Cancel(rpc::CallHandle call, absl::Status reason) override;
-  absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes) override;
+  absl::StatusOr<rpc::Buffer> AllocateBuffer(rpc::CallHandle call,
+                                             size_t bytes) override;
   void Shutdown(absl::Time deadline) override;
   std::string device() const override;
 
  private:
-  // Ends the wait for running calls at the deadline.
-  class DrainTimer final : public Timer {
-   public:
-    DrainTimer(Poller* poller, rpc::Event* event)
-        : poller_(poller), event_(event) {}
+  explicit ServerTransport(const rpc::TransportOptions& options);
 
-   private:
-    void OnTimer() override { poller_->SetEvent(*event_); }
-    Poller* const poller_;
-    rpc::Event* const event_;
+  // The poller of a device, made where there is none yet.
+  absl::StatusOr<ServerPoller*> PollerFor(const std::string& device);
+  absl::StatusOr<int> ListenOnAll(const std::vector<ServerPoller*>& pollers,
+                                  SocketAddress address);
+  ServerPoller& PollerOf(rpc::CallHandle call) const {
+    return *pollers_[CallTable::PollerNumberOf(call)].poller;
+  }
+
+  struct DevicePoller {
+    std::string device;  // as it was asked for
+    std::unique_ptr<ServerPoller> poller;
   };
-
-  ServerTransport(std::unique_ptr<ClientPoller> poller,
-                  const rpc::TransportOptions& options);
-
-  void OnCmEvent(CmEvent& event) override;
-  void OnConnectRequest(const CmEvent& event);
-  void OnConnectionUp(Connection&) override {}
-  void OnConnectionDown(Connection& connection, const absl::Status& why,
-                        bool was_up) override;
-  void OnGoAway(Connection&) override {}
-  void OnCallGone(Connection&) override {}
-  const void* OnMethod(std::string_view path) override;
-  void OnCallDeadline(Call& call) override;
-  void OnCallRefused(Call& call) override;
-
-  void StopListening();
-  void WaitFor(rpc::Event& event, absl::Time deadline,
-               absl::FunctionRef<void()> arrange);
-  void WaitForCalls(absl::Time deadline);
-  void WaitForConnections(absl::Time deadline);
-  void CancelCalls();
 
   const rpc::TransportOptions options_;
   const rpc::Limits limits_;
-  const std::unique_ptr<ClientPoller> poller_;
+  std::atomic<uint32_t> connections_{0};
+  // By number. Does not change after Start.
+  std::vector<DevicePoller> pollers_;
 
   absl::Mutex shutdown_mutex_;
   bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
-
-  // The driver's.
-  rpc::ServerSink* sink_ = nullptr;
-  std::vector<CmId*> listeners_;
-  rpc::Event* all_gone_ = nullptr;  // set when the last connection is
-  absl::flat_hash_set<Connection*> connections_;
 };
 
 }  // namespace rdma

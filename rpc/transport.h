@@ -335,7 +335,9 @@ class ServerTransport {
   // Ends the call with `reason` on both sides.
   virtual void Cancel(CallHandle call, absl::Status reason) = 0;
 
-  virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
+  // Registered memory for what is sent with `call`.
+  virtual absl::StatusOr<Buffer> AllocateBuffer(CallHandle call,
+                                                size_t bytes) = 0;
 
   // Refuses new calls, lets running ones finish until `deadline`, then cancels
   // what is left, and closes every connection. Returns when no callback runs or

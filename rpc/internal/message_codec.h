@@ -80,16 +80,16 @@ inline bool SerializeTo(const google::protobuf::MessageLite& message,
 }
 
 // EncodeMessage for a message of `size` > limits.copy_bytes bytes.
-template <class Transport>
+template <class Allocator>
 ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
     const google::protobuf::MessageLite& message, size_t size,
-    Transport& transport, const EncodeLimits& limits, OutgoingFrame& frame,
+    Allocator& allocator, const EncodeLimits& limits, OutgoingFrame& frame,
     Status* error) {
   if (size > limits.max_bytes) {
     *error = MessageTooLargeToSend(size, limits.max_bytes);
     return false;
   }
-  absl::StatusOr<Buffer> buffer = transport.AllocateBuffer(size);
+  absl::StatusOr<Buffer> buffer = allocator.AllocateBuffer(size);
   if (!buffer.ok()) {
     *error = NoMemoryToSend(size, buffer.status());
     return false;
@@ -101,17 +101,17 @@ ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
 }
 
 // Sets `frame`'s message. `scratch` must live until the frame is sent.
-// `transport` is a ClientTransport or a ServerTransport. Errors:
-// RESOURCE_EXHAUSTED (the size limit, or the memory budget), INTERNAL (the
-// message changed meanwhile).
-template <class Transport>
+// `allocator` has an AllocateBuffer: a ClientTransport, a server's call.
+// Errors: RESOURCE_EXHAUSTED (the size limit, or the memory budget), INTERNAL
+// (the message changed meanwhile).
+template <class Allocator>
 bool EncodeMessage(const google::protobuf::MessageLite& message,
-                   Transport& transport, const EncodeLimits& limits,
+                   Allocator& allocator, const EncodeLimits& limits,
                    MessageScratch& scratch, OutgoingFrame& frame,
                    Status* error) {
   const size_t size = message.ByteSizeLong();
   if (ABSL_PREDICT_FALSE(size > limits.copy_bytes)) {
-    return EncodeLargeMessage(message, size, transport, limits, frame, error);
+    return EncodeLargeMessage(message, size, allocator, limits, frame, error);
   }
   if (!SerializeTo(message, scratch.bytes, size, error)) return false;
   frame.has_message = true;

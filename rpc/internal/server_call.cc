@@ -11,6 +11,16 @@
 namespace rpc::internal {
 namespace {
 
+// EncodeMessage's allocator.
+struct CallMemory {
+  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) {
+    return transport.AllocateBuffer(call, bytes);
+  }
+
+  ServerTransport& transport;
+  const CallHandle call;
+};
+
 absl::Span<const std::byte> AsBytes(const std::string& bytes) {
   return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(bytes.data()),
                              bytes.size());
@@ -220,8 +230,9 @@ inline bool ServerCall::EncodeResponse(const Message& response,
       return false;
     }
   }
-  const bool encoded = EncodeMessage(
-      response, *core_->transport, core_->encode_limits, scratch, frame, error);
+  CallMemory memory = {*core_->transport, handle_};
+  const bool encoded = EncodeMessage(response, memory, core_->encode_limits,
+                                     scratch, frame, error);
   moved_bytes_ += frame.small_message.size() + frame.message.size();
   return encoded;
 }
@@ -291,7 +302,7 @@ void ServerCall::Cancel() {
 }
 
 absl::StatusOr<Buffer> ServerCall::AllocateBuffer(size_t bytes) {
-  return core_->transport->AllocateBuffer(bytes);
+  return core_->transport->AllocateBuffer(handle_, bytes);
 }
 
 std::string ServerCall::peer() const { return std::string(peer_view_); }

@@ -630,7 +630,7 @@ class LoopbackServer final : public ServerTransport {
   void Cancel(CallHandle call, absl::Status reason) override {
     network_->Cancel(call, /*from_server=*/true, std::move(reason));
   }
-  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override {
+  absl::StatusOr<Buffer> AllocateBuffer(CallHandle, size_t bytes) override {
     return network_->memory().Allocate(bytes);
   }
   void Shutdown(absl::Time deadline) override {

@@ -1,0 +1,269 @@
+#include "rdma_transport/server_poller.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/memory/memory.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "rdma_transport/owned_frame.h"
+#include "rpc/logging.h"
+
+namespace rdma {
+namespace {
+
+constexpr int kBacklog = 512;
+constexpr char kGone[] = "the server is shut down";
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerPoller>> ServerPoller::Create(
+    const rpc::TransportOptions& options, uint32_t number,
+    std::atomic<uint32_t>* connections) {
+  absl::StatusOr<std::shared_ptr<DeviceContext>> context =
+      DeviceContext::Get(DeviceOptionsOf(options));
+  if (!context.ok()) return context.status();
+  Poller::Options poller_options = PollerOptionsOf(options);
+  poller_options.number = number;
+  absl::StatusOr<std::unique_ptr<ClientPoller>> poller =
+      ClientPoller::Create(*std::move(context), poller_options);
+  if (!poller.ok()) return poller.status();
+  return absl::WrapUnique(
+      new ServerPoller(*std::move(poller), options, connections));
+}
+
+ServerPoller::ServerPoller(std::unique_ptr<ClientPoller> poller,
+                           const rpc::TransportOptions& options,
+                           std::atomic<uint32_t>* connections)
+    : options_(options),
+      poller_(std::move(poller)),
+      connection_count_(connections) {}
+
+absl::StatusOr<int> ServerPoller::Listen(const SocketAddress& address) {
+  absl::StatusOr<int> port = absl::InternalError("not run");
+  absl::Notification done;
+  poller_->poller->Run([&] {
+    const absl::StatusOr<CmId*> id =
+        poller_->poller->connection_manager().Listen(
+            address, kBacklog, static_cast<CmEventHandler*>(this));
+    if (id.ok()) {
+      listeners_.push_back(*id);
+      port = (*id)->local_address().port();
+    } else {
+      port = id.status();
+    }
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return port;
+}
+
+void ServerPoller::Start(rpc::ServerSink* sink) {
+  poller_->poller->Run([this, sink] {
+    sink_ = sink;
+    poller_->delivery.SetServerSink(sink);
+  });
+  poller_->poller->StartKeepers();
+}
+
+// ---- Connections.
+
+void ServerPoller::OnCmEvent(CmEvent& event) {
+  if (event.type == CmEvent::Type::kConnectRequest) {
+    OnConnectRequest(event);
+  } else if (event.type == CmEvent::Type::kListenFailed) {
+    rpc::Log(rpc::LogLevel::kError, event.status.ToString());
+  }
+}
+
+void ServerPoller::OnConnectRequest(const CmEvent& event) {
+  ConnectionManager& cm = poller_->poller->connection_manager();
+  if (sink_ == nullptr ||
+      connection_count_->load() >= options_.max_connections) {
+    const std::string reason =
+        sink_ == nullptr
+            ? "the server has not started yet"
+            : absl::StrCat("the server has its limit of ",
+                           options_.max_connections, " connections");
+    rpc::Log(rpc::LogLevel::kWarning,
+             absl::StrCat("connection rejected: ", reason));
+    cm.Reject(event.id, reason).IgnoreError();
+    cm.Destroy(event.id);
+    return;
+  }
+  const absl::StatusOr<Connection*> connection = Connection::Accept(
+      poller_->poller.get(), &poller_->delivery, this, event, options_);
+  if (connection.ok()) {
+    connections_.insert(*connection);
+    connection_count_->fetch_add(1);
+  } else {
+    rpc::Log(rpc::LogLevel::kWarning,
+             absl::StrCat("connection rejected: ",
+                          std::string(connection.status().message())));
+  }
+}
+
+void ServerPoller::OnConnectionDown(Connection& connection,
+                                    const absl::Status& why, bool) {
+  connection_count_->fetch_sub(
+      static_cast<uint32_t>(connections_.erase(&connection)));
+  if (all_gone_ != nullptr && connections_.empty()) {
+    poller_->poller->SetEvent(*std::exchange(all_gone_, nullptr));
+  }
+  rpc::Log(rpc::LogLevel::kInfo,
+           absl::StrCat("connection of ", connection.peer(),
+                        " closed: ", std::string(why.message())));
+}
+
+// ---- Calls.
+
+const void* ServerPoller::OnMethod(std::string_view path) {
+  return sink_->OnMethod(path);
+}
+
+void ServerPoller::OnCallDeadline(Call& call) {
+  if (call.connection == nullptr) return;
+  call.connection->ResetCall(call,
+                             absl::DeadlineExceededError("Deadline Exceeded"));
+}
+
+void ServerPoller::OnCallRefused(Call& call) {
+  const absl::Status why = absl::UnimplementedError("");
+  if (call.connection != nullptr) {
+    call.connection->ResetCall(call, why, /*not_run=*/true);
+  } else {
+    poller_->delivery.Close(call, {why, false});
+  }
+}
+
+void ServerPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame frame) {
+  Poller& poller = *poller_->poller;
+  const auto send = [&poller, handle](rpc::OutgoingFrame& outgoing) {
+    Call* const call = poller.calls().Find(handle);
+    if (call != nullptr && call->connection != nullptr) {
+      call->connection->SendData(*call, outgoing);
+    }
+  };
+  if (poller.RunNow([&] { send(frame); })) return;
+  poller.Run([send, owned = std::make_unique<OwnedFrame>(std::move(frame))] {
+    send(owned->get());
+  });
+}
+
+void ServerPoller::Cancel(rpc::CallHandle handle, absl::Status reason) {
+  poller_->poller->Run([this, handle, reason = std::move(reason)] {
+    Call* const call = poller_->poller->calls().Find(handle);
+    if (call != nullptr && call->connection != nullptr) {
+      call->connection->ResetCall(*call, reason);
+    }
+  });
+}
+
+absl::StatusOr<rpc::Buffer> ServerPoller::AllocateBuffer(size_t bytes) {
+  return poller_->poller->context().memory().Allocate(bytes);
+}
+
+std::string ServerPoller::device() const {
+  return std::string(poller_->poller->context().device()->name());
+}
+
+// ---- Shutting down.
+
+void ServerPoller::StopListening(const SocketAddress& address) {
+  absl::Notification done;
+  poller_->poller->Run([&] {
+    const auto found = std::find_if(
+        listeners_.begin(), listeners_.end(), [&address](CmId* listener) {
+          return listener->local_address().port() == address.port();
+        });
+    if (found != listeners_.end()) {
+      poller_->poller->connection_manager().Destroy(*found);
+      listeners_.erase(found);
+    }
+    done.Notify();
+  });
+  done.WaitForNotification();
+}
+
+// Has `arrange` see to it that `event` is set, and waits until then or until
+// the deadline.
+void ServerPoller::WaitFor(rpc::Event& event, absl::Time deadline,
+                           absl::FunctionRef<void()> arrange) {
+  Poller& poller = *poller_->poller;
+  DrainTimer timer(&poller, &event);
+  poller.Run([&] {
+    arrange();
+    if (deadline == absl::InfiniteFuture() || event.is_set()) return;
+    constexpr absl::Duration kLongest = absl::Hours(24 * 365);
+    const absl::Duration left =
+        std::clamp(deadline - absl::Now(), absl::ZeroDuration(), kLongest);
+    poller.Schedule(&timer, Poller::NowNs() + absl::ToInt64Nanoseconds(left));
+  });
+  poller.Wait(event);
+  absl::Notification forgotten;
+  poller.Run([&] {
+    poller_->delivery.ForgetDrained();
+    all_gone_ = nullptr;
+    poller.timers().Cancel(&timer);
+    forgotten.Notify();
+  });
+  forgotten.WaitForNotification();
+}
+
+void ServerPoller::WaitForCalls(absl::Time deadline) {
+  rpc::Event drained;
+  WaitFor(drained, deadline,
+          [&] { poller_->delivery.NotifyWhenDrained(&drained); });
+}
+
+void ServerPoller::CancelCalls() {
+  poller_->poller->Run([this] {
+    const absl::Status why =
+        absl::UnavailableError("the server was shut down while the call ran");
+    std::vector<Call*> running;
+    poller_->poller->calls().ForEach([&](Call& call) {
+      if (call.connection != nullptr) running.push_back(&call);
+    });
+    for (Call* const call : running) {
+      if (call->connection != nullptr) call->connection->ResetCall(*call, why);
+    }
+  });
+}
+
+void ServerPoller::Refuse() {
+  poller_->poller->Run([this] {
+    for (CmId* const listener : std::exchange(listeners_, {})) {
+      poller_->poller->connection_manager().Destroy(listener);
+    }
+    for (Connection* const connection : connections_) connection->SendGoAway();
+  });
+}
+
+void ServerPoller::Flush(absl::Time deadline) {
+  poller_->poller->Run([this] {
+    const std::vector<Connection*> connections(connections_.begin(),
+                                               connections_.end());
+    for (Connection* const connection : connections) {
+      connection->CloseWhenFlushed(absl::UnavailableError(kGone));
+    }
+  });
+  rpc::Event gone;
+  WaitFor(gone, deadline, [this, &gone] {
+    if (connections_.empty()) {
+      gone.Set();
+    } else {
+      all_gone_ = &gone;
+    }
+  });
+}
+
+void ServerPoller::Drain() {
+  poller_->poller->Run([this] {
+    while (!connections_.empty()) {
+      (*connections_.begin())->Close(absl::UnavailableError(kGone));
+    }
+  });
+  poller_->poller->Drain();
+}
+
+}  // namespace rdma

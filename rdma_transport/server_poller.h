@@ -1,0 +1,102 @@
+// A server's part on one device: listeners, the connections that came in
+// through them, and the poller of their own.
+//
+// Thread rule: public functions as rpc::ServerTransport's of the same name; the
+// rest belongs to the poller's driver.
+#ifndef VERBENA_RDMA_TRANSPORT_SERVER_POLLER_H_
+#define VERBENA_RDMA_TRANSPORT_SERVER_POLLER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "rdma_transport/client_poller.h"
+#include "rdma_transport/connection.h"
+#include "rpc/transport.h"
+
+namespace rdma {
+
+class ServerPoller final : public ConnectionOwner, public CmEventHandler {
+ public:
+  // Opens options.device, which is a device's name or "soft". `number` tells
+  // its calls from those of the server's other pollers (PollerOf);
+  // `connections` is the count of all of them, and outlives it.
+  static absl::StatusOr<std::unique_ptr<ServerPoller>> Create(
+      const rpc::TransportOptions& options, uint32_t number,
+      std::atomic<uint32_t>* connections);
+  // REQUIRES: Drain has returned.
+  ~ServerPoller() = default;
+
+  // Returns the port.
+  absl::StatusOr<int> Listen(const SocketAddress& address);
+  // Takes a Listen back, by its port. No effect where there was none.
+  void StopListening(const SocketAddress& address);
+  void Start(rpc::ServerSink* sink);
+  void Send(rpc::CallHandle call, rpc::OutgoingFrame frame);
+  void Cancel(rpc::CallHandle call, absl::Status reason);
+  absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes);
+  std::string device() const;
+
+  // Shutting down, in this order. First no further connection is accepted, and
+  // the clients are asked for no further calls.
+  void Refuse();
+  // Returns once no call runs and no callback, or at the deadline.
+  void WaitForCalls(absl::Time deadline);
+  void CancelCalls();
+  // Closes connections that have sent everything; returns once there is none,
+  // or at the deadline.
+  void Flush(absl::Time deadline);
+  // Closes what is left. No callback runs or will run once it returns.
+  void Drain();
+
+ private:
+  // Ends the wait for running calls at the deadline.
+  class DrainTimer final : public Timer {
+   public:
+    DrainTimer(Poller* poller, rpc::Event* event)
+        : poller_(poller), event_(event) {}
+
+   private:
+    void OnTimer() override { poller_->SetEvent(*event_); }
+    Poller* const poller_;
+    rpc::Event* const event_;
+  };
+
+  ServerPoller(std::unique_ptr<ClientPoller> poller,
+               const rpc::TransportOptions& options,
+               std::atomic<uint32_t>* connections);
+
+  void OnCmEvent(CmEvent& event) override;
+  void OnConnectRequest(const CmEvent& event);
+  void OnConnectionUp(Connection&) override {}
+  void OnConnectionDown(Connection& connection, const absl::Status& why,
+                        bool was_up) override;
+  void OnGoAway(Connection&) override {}
+  void OnCallGone(Connection&) override {}
+  const void* OnMethod(std::string_view path) override;
+  void OnCallDeadline(Call& call) override;
+  void OnCallRefused(Call& call) override;
+
+  void WaitFor(rpc::Event& event, absl::Time deadline,
+               absl::FunctionRef<void()> arrange);
+
+  const rpc::TransportOptions options_;
+  const std::unique_ptr<ClientPoller> poller_;
+  std::atomic<uint32_t>* const connection_count_;
+
+  // The driver's.
+  rpc::ServerSink* sink_ = nullptr;
+  std::vector<CmId*> listeners_;
+  rpc::Event* all_gone_ = nullptr;  // set when the last connection is
+  absl::flat_hash_set<Connection*> connections_;
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_SERVER_POLLER_H_
