@@ -11,20 +11,11 @@
 namespace rdma {
 namespace {
 
-constexpr uint32_t kSendQueueDepth = 256;
-constexpr uint32_t kMaxSendSge = 8;
-constexpr int kMaxReads = 16;
-
 // A frame with both parts offered, behind as many work requests as there can be
 // that nothing tells the completion of.
 constexpr uint32_t kMinSendQueueDepth =
     2 * kMaxSegments + 1 + SendQueue::kSignalEvery - 1;
-static_assert(kSendQueueDepth >= kMinSendQueueDepth);
-
-// READs at once, in either direction, where the device has `limit`.
-uint8_t ReadDepth(int limit) {
-  return static_cast<uint8_t>(std::clamp(limit, 1, kMaxReads));
-}
+static_assert(kWishedSendQueueDepth >= kMinSendQueueDepth);
 
 ConnectionParameters ParametersOf(const rpc::FabricOptions& fabric,
                                   const Handshake& handshake) {
@@ -74,14 +65,12 @@ absl::Status Connection::Init() {
   DeviceContext& context = poller_->context();
   use_windows_ = context.has_memory_windows();
   invalidation_flags_ = context.device()->invalidation_flags();
+  const DeviceUse use = UseOf(context.device()->attributes(),
+                              context.device()->max_inline_data());
   QueuePair::Depths depths;
-  const ibv_device_attr& limits = context.device()->attributes();
-  depths.max_send_wr = std::min<uint32_t>(
-      kSendQueueDepth, static_cast<uint32_t>(limits.max_qp_wr));
-  depths.max_send_sge =
-      std::min<uint32_t>(kMaxSendSge, static_cast<uint32_t>(limits.max_sge));
-  depths.max_inline_data =
-      std::min<uint32_t>(kMaxInlineBytes, context.device()->max_inline_data());
+  depths.max_send_wr = use.send_queue_depth;
+  depths.max_send_sge = use.send_sges;
+  depths.max_inline_data = use.inline_bytes;
   auto qp =
       QueuePair::Create(context.pd(), poller_->cq(), poller_->srq(), depths);
   if (!qp.ok()) return qp.status();
@@ -93,7 +82,7 @@ absl::Status Connection::Init() {
                      " entries, less than ", kMinSendQueueDepth,
                      ": large messages would never be sent"));
   }
-  qp_send_depth_ = std::min(kSendQueueDepth, qp_->depths().max_send_wr);
+  qp_send_depth_ = std::min(kWishedSendQueueDepth, qp_->depths().max_send_wr);
   // Each may complete, where the connection breaks also the unsignaled ones.
   if (absl::Status status = poller_->ReserveCompletions(kIdleSendSlots);
       !status.ok()) {

@@ -32,6 +32,7 @@
 #include "rdma_transport/call.h"
 #include "rdma_transport/call_delivery.h"
 #include "rdma_transport/credit_window.h"
+#include "rdma_transport/device_use.h"
 #include "rdma_transport/frame.h"
 #include "rdma_transport/handshake.h"
 #include "rdma_transport/poller.h"
@@ -129,7 +130,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
 
  private:
   enum class State { kConnecting, kUp, kClosing };
-  static constexpr size_t kMaxInlineBytes = 512;
+  static constexpr size_t kMaxInlineBytes = kWishedInlineBytes;
   // Calls that a client may have open at once.
   static constexpr uint32_t kMaxCalls = 1u << 16;
   // Frames granted to an idle connection, and slots of its send queue that the

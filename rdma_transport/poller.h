@@ -34,6 +34,7 @@
 #include "absl/time/time.h"
 #include "rdma_transport/call.h"
 #include "rdma_transport/device_context.h"
+#include "rdma_transport/device_use.h"
 #include "rdma_transport/provider/provider.h"
 #include "rdma_transport/receive_pool.h"
 #include "rdma_transport/timer_wheel.h"
@@ -95,8 +96,8 @@ class Poller {
   struct Options {
     uint32_t receive_buffer_bytes = 10240;
     uint64_t receive_budget_bytes = uint64_t{64} << 20;
-    uint32_t srq_depth = 16384;
-    int cq_depth = 32768;  // to begin with
+    uint32_t srq_depth = kWishedSrqDepth;
+    int cq_depth = kWishedCqDepth;  // to begin with
     absl::Duration spin = absl::Microseconds(50);
     uint32_t number = 0;  // of its call table
   };

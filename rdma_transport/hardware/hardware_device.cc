@@ -3,7 +3,6 @@
 #include <fcntl.h>
 
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -27,10 +26,12 @@ bool MakeNonBlocking(int fd) {
 }
 
 absl::Status OpenError(int error, std::string_view name) {
-  if (error == EACCES || error == EPERM) {
+  // libibverbs looks for another name of a file that it may not open, and says
+  // ENOENT when there is none.
+  if (error == EACCES || error == EPERM || error == ENOENT) {
     return absl::PermissionDeniedError(absl::StrCat(
-        "ibv_open_device: ", strerror(error), ", ", std::string(name),
-        ": this user may not open /dev/infiniband/uverbs*; "
+        "ibv_open_device: ", std::string(name),
+        ": this user may not open /dev/infiniband/uverbs*, or it is not there; "
         "rdma-core's udev rules open them to everybody, a "
         "container needs them passed in"));
   }

@@ -48,23 +48,28 @@ absl::StatusOr<std::string> DeviceOf(const rdma_cm_id& id,
   return ConnectFailure(RDMA_CM_EVENT_ADDR_ERROR, -ENODEV, address);
 }
 
-// OK once the address is resolved.
-absl::Status AwaitAddress(rdma_event_channel* channel,
-                          const SocketAddress& address, absl::Time deadline) {
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(absl::ToInt64Milliseconds(duration));
+}
+
+// OK once `wanted` has come, the end of `stage`.
+absl::Status Await(rdma_event_channel* channel, rdma_cm_event_type wanted,
+                   ConnectStage stage, const SocketAddress& address,
+                   absl::Time deadline) {
   for (;;) {
     if (std::optional<ReceivedCmEvent> event = ReceiveCmEvent(channel)) {
-      if (event->type == RDMA_CM_EVENT_ADDR_RESOLVED) return absl::OkStatus();
+      if (event->type == wanted) return absl::OkStatus();
       return ConnectFailure(event->type, event->status, address);
     }
     const absl::Duration left = deadline - absl::Now();
-    if (left <= absl::ZeroDuration()) {
-      return ConnectTimedOut(ConnectStage::kResolvingAddress, address);
-    }
+    if (left <= absl::ZeroDuration()) return ConnectTimedOut(stage, address);
     pollfd descriptor = {.fd = channel->fd, .events = POLLIN, .revents = 0};
-    poll(&descriptor, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1);
+    poll(&descriptor, 1, Milliseconds(left) + 1);
   }
 }
 
+// Both steps that come before connecting: an address may resolve to a device
+// that has no route to it (127.0.0.1 does so where lo has no RDMA device).
 absl::StatusOr<std::string> FindForConnecting(rdma_event_channel* channel,
                                               rdma_cm_id* id,
                                               SocketAddress address,
@@ -72,12 +77,23 @@ absl::StatusOr<std::string> FindForConnecting(rdma_event_channel* channel,
   const absl::Duration wait =
       std::clamp(timeout, absl::Milliseconds(1), kLongestWait);
   const absl::Time deadline = absl::Now() + wait;
-  if (rdma_resolve_addr(
-          id, nullptr, reinterpret_cast<sockaddr*>(&address.storage),
-          static_cast<int>(absl::ToInt64Milliseconds(wait))) != 0) {
+  if (rdma_resolve_addr(id, nullptr,
+                        reinterpret_cast<sockaddr*>(&address.storage),
+                        Milliseconds(wait)) != 0) {
     return ResolveError("rdma_resolve_addr", errno, address);
   }
-  if (absl::Status status = AwaitAddress(channel, address, deadline);
+  if (absl::Status status =
+          Await(channel, RDMA_CM_EVENT_ADDR_RESOLVED,
+                ConnectStage::kResolvingAddress, address, deadline);
+      !status.ok()) {
+    return status;
+  }
+  if (rdma_resolve_route(id, Milliseconds(wait)) != 0) {
+    return ResolveError("rdma_resolve_route", errno, address);
+  }
+  if (absl::Status status =
+          Await(channel, RDMA_CM_EVENT_ROUTE_RESOLVED,
+                ConnectStage::kResolvingRoute, address, deadline);
       !status.ok()) {
     return status;
   }
@@ -86,9 +102,10 @@ absl::StatusOr<std::string> FindForConnecting(rdma_event_channel* channel,
 
 // By an id that is bound, to any port, and does not listen.
 absl::StatusOr<std::string> FindForListening(rdma_cm_id* id,
-                                             SocketAddress address) {
-  address.set_port(0);
-  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address.storage)) != 0) {
+                                             const SocketAddress& address) {
+  SocketAddress any_port = address;
+  any_port.set_port(0);
+  if (rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&any_port.storage)) != 0) {
     const int error = errno;
     return ListenError("rdma_bind_addr", error, address,
                        IsLocalAddress(address));

@@ -13,47 +13,9 @@ scratch=$TEST_TMPDIR
 # Generous: a busy host.
 readonly SECONDS_FOR_A_COMMAND=120
 
-# ---- Cases, for the report that counts them ----
-
-cases=() # XML
-failures=0
-problems=
-
-escaped() { sed -e 's/&/\&amp;/g; s/</\&lt;/g; s/"/\&quot;/g' <<<"$1"; }
-
-# What is wrong with the case that runs.
-wrong() { problems+="$1"$'\n'; }
-
-# expect WHAT WANTED GOT
-expect() { [[ $2 == "$3" ]] || wrong "$1: wanted '$2', got '$3'"; }
-
-# expect_in WHAT WANTED_PART TEXT
-expect_in() { [[ $3 == *"$2"* ]] || wrong "$1: no '$2' in '$3'"; }
-
-# Ends a case of the name.
-conclude() {
-  local body=
-  if [[ -n $problems ]]; then
-    printf 'FAILED %s:\n%s\n' "$1" "$problems"
-    body="<failure message=\"$(escaped "$problems")\"/>"
-    failures=$((failures + 1))
-  else
-    printf 'passed %s (%d s)\n' "$1" "$SECONDS"
-  fi
-  cases+=("<testcase classname=\"vm\" name=\"$1\" status=\"run\">$body</testcase>")
-  problems=
-}
-
-skip() {
-  printf 'SKIPPED %s: %s\n' "$1" "$2"
-  cases+=("<testcase classname=\"vm\" name=\"$1\" status=\"run\"><skipped message=\"$(escaped "$2")\"/></testcase>")
-}
-
-write_report() {
-  [[ -n ${XML_OUTPUT_FILE:-} ]] || return 0
-  printf '<?xml version="1.0" encoding="UTF-8"?>\n<testsuites><testsuite name="vm">%s</testsuite></testsuites>\n' \
-    "${cases[*]}" >"$XML_OUTPUT_FILE"
-}
+suite=vm
+# shellcheck source=tests/tools/shell_cases.sh
+. tests/tools/shell_cases.sh
 
 # Runs tools/vm, with the one processor that boots fastest. Sets status, output and
 # error.
@@ -266,24 +228,7 @@ readonly WITH_VM=(
   ends_the_client_when_the_server_fails
 )
 
-main() {
-  export CALLERS_VARIABLE="a  'b'"
-  local name reason
-  for name in "${WITHOUT_VM[@]}"; do
-    "$name"
-    conclude "$name"
-  done
-  if reason=$("$vm" --check 2>&1); then
-    printf '%s\n' "$reason"
-    for name in "${WITH_VM[@]}"; do
-      "$name"
-      conclude "$name"
-    done
-  else
-    for name in "${WITH_VM[@]}"; do skip "$name" "$reason"; done
-  fi
-  write_report
-  exit $((failures > 0))
-}
-
-main
+export CALLERS_VARIABLE="a  'b'"
+run_cases "${WITHOUT_VM[@]}"
+run_cases_in_vm "${WITH_VM[@]}"
+conclude_all
