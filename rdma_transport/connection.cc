@@ -46,7 +46,10 @@ Connection::Connection(Poller* poller, CallDelivery* delivery,
       owner_(owner),
       options_(options),
       is_client_(is_client),
-      send_queue_(0) {}
+      send_queue_(0) {
+  TransportCounters::Get().open_connections.fetch_add(
+      1, std::memory_order_relaxed);
+}
 
 absl::Status Connection::Init() {
   if (!poller_->failure().ok()) return poller_->failure();
@@ -190,6 +193,8 @@ Connection::~Connection() {
   poller_->UnreserveCompletions(reserved_completions_);
   if (id_ != nullptr) poller_->connection_manager().Destroy(id_);
   offers_.Clear();
+  TransportCounters::Get().open_connections.fetch_sub(
+      1, std::memory_order_relaxed);
 }
 
 void Connection::OnCmEvent(CmEvent& event) {

@@ -17,6 +17,7 @@ TransportStatistics GetTransportStatistics() {
           counters.rendezvous_messages_sent.load(kRelaxed),
       .rendezvous_messages_received =
           counters.rendezvous_messages_received.load(kRelaxed),
+      .open_connections = counters.open_connections.load(kRelaxed),
   };
 }
 

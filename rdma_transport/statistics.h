@@ -20,6 +20,10 @@ struct TransportStatistics {
   uint64_t eager_messages_received = 0;
   uint64_t rendezvous_messages_sent = 0;
   uint64_t rendezvous_messages_received = 0;
+
+  // Not a sum: the connections that there are now, of clients and of servers,
+  // with those that are being made or taken down.
+  uint64_t open_connections = 0;
 };
 
 // Each number is exact; they are not of the same instant.
