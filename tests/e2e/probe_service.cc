@@ -5,7 +5,7 @@
 
 #include "absl/time/time.h"
 #include "benchmarks/test_pattern.h"
-#include "tests/e2e/resources.h"
+#include "rdma_transport/statistics.h"
 
 namespace e2e {
 namespace {
@@ -75,7 +75,8 @@ rpc::Status ProbeService::Observe(rpc::ServerContext* context,
   absl::MutexLock lock(&mutex_);
   response->set_blocked(blocked_);
   response->set_cut_off(cut_off_);
-  response->set_sockets(OpenSockets());
+  response->set_connections(
+      static_cast<int64_t>(rdma::GetTransportStatistics().open_connections));
   return rpc::Status::OK;
 }
 
