@@ -57,7 +57,8 @@ Connection::Connection(Poller* poller, CallDelivery* delivery,
       options_(options),
       is_client_(is_client),
       send_queue_(0) {
-  TransportCounters::Get().connections.fetch_add(1, std::memory_order_relaxed);
+  TransportCounters::Get().open_connections.fetch_add(
+      1, std::memory_order_relaxed);
 }
 
 absl::Status Connection::Init() {
@@ -204,7 +205,8 @@ Connection::~Connection() {
   poller_->UnreserveCompletions(reserved_completions_);
   if (id_ != nullptr) poller_->connection_manager().Destroy(id_);
   offers_.Clear();
-  TransportCounters::Get().connections.fetch_sub(1, std::memory_order_relaxed);
+  TransportCounters::Get().open_connections.fetch_sub(
+      1, std::memory_order_relaxed);
 }
 
 void Connection::OnCmEvent(CmEvent& event) {

@@ -71,7 +71,7 @@ struct TransportCounters {
   std::atomic<uint64_t> rendezvous_messages_sent{0};
   std::atomic<uint64_t> eager_messages_received{0};
   std::atomic<uint64_t> rendezvous_messages_received{0};
-  std::atomic<uint64_t> connections{0};
+  std::atomic<uint64_t> open_connections{0};
 
   static TransportCounters& Get();
 };

@@ -18,7 +18,7 @@ TransportStatistics GetTransportStatistics() {
           counters.rendezvous_messages_sent.load(kRelaxed),
       .rendezvous_messages_received =
           counters.rendezvous_messages_received.load(kRelaxed),
-      .connections = counters.connections.load(kRelaxed),
+      .open_connections = counters.open_connections.load(kRelaxed),
       .registered_bytes = MemoryRegion::TotalBytes(),
   };
 }

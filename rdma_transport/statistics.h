@@ -22,9 +22,10 @@ struct TransportStatistics {
   uint64_t rendezvous_messages_sent = 0;
   uint64_t rendezvous_messages_received = 0;
 
-  // Now: what connections of both kinds there are, those being made or closed
-  // included, and the memory that is registered with devices.
-  uint64_t connections = 0;
+  // Not sums: the connections that there are now, of clients and of servers,
+  // with those that are being made or taken down, and the memory that is
+  // registered with devices.
+  uint64_t open_connections = 0;
   uint64_t registered_bytes = 0;
 };
 

@@ -23,6 +23,10 @@ namespace {
 // Deadlines all the same.
 constexpr int kLongestResolveMs = 600'000;
 
+// How often ids that wait for their port to be up look at it. Its event goes to
+// whoever reads the device's.
+constexpr absl::Duration kFarewellInterval = absl::Milliseconds(200);
+
 CmEvent EventOf(CmEvent::Type type, CmId* id) {
   CmEvent event;
   event.type = type;
@@ -101,7 +105,7 @@ class RdmaCmConnectionManager::Id final : public CmId {
                                            : ConnectStage::kAwaitingAnswer;
   }
 
-  const UniqueCmId handle;
+  UniqueCmId handle;
   State state = State::kClosed;
   ibv_qp* qp = nullptr;  // the user's; null once it is disconnected
   ConnectionParameters parameters;
@@ -136,7 +140,8 @@ RdmaCmConnectionManager::RdmaCmConnectionManager(
     : device_(device),
       channel_(std::move(channel)),
       deadlines_(std::move(deadlines)),
-      epoll_(std::move(epoll)) {}
+      epoll_(std::move(epoll)),
+      farewell_timer_(std::make_unique<Id>(UniqueCmId())) {}
 
 RdmaCmConnectionManager::~RdmaCmConnectionManager() = default;
 
@@ -152,7 +157,21 @@ RdmaCmConnectionManager::Id* RdmaCmConnectionManager::Add(UniqueCmId handle,
 
 void RdmaCmConnectionManager::Destroy(CmId* id) {
   deadlines_->Clear(id);
+  UniqueCmId handle = std::move(static_cast<Id*>(id)->handle);
+  const bool listens = static_cast<Id*>(id)->state == Id::State::kListening;
   ids_.erase(id);
+  if (listens || CanBidFarewell(*handle)) return;
+  if (farewells_.empty()) {
+    deadlines_->Set(farewell_timer_.get(), kFarewellInterval);
+  }
+  farewells_.Add(std::move(handle));
+}
+
+void RdmaCmConnectionManager::BidFarewells() {
+  farewells_.BidAll();
+  if (!farewells_.empty()) {
+    deadlines_->Set(farewell_timer_.get(), kFarewellInterval);
+  }
 }
 
 // --- Listening ---------------------------------------------------------------
@@ -365,6 +384,10 @@ CmEvent RdmaCmConnectionManager::FailConnect(Id* id, absl::Status status) {
 
 std::optional<CmEvent> RdmaCmConnectionManager::GetEvent() {
   while (CmId* const late = deadlines_->TakeExpired()) {
+    if (late == farewell_timer_.get()) {
+      BidFarewells();
+      continue;
+    }
     std::optional<CmEvent> event = FailTimedOut(static_cast<Id*>(late));
     if (event.has_value()) return event;
   }
@@ -382,6 +405,12 @@ std::optional<CmEvent> RdmaCmConnectionManager::OnEvent(
     return OnConnectRequest(received);
   }
   auto* const id = static_cast<Id*>(received.id->context);
+  if (id == nullptr) {  // it waits to bid farewell
+    if (received.type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+      farewells_.Drop(received.id);
+    }
+    return std::nullopt;
+  }
   switch (received.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       return OnAddressResolved(id);
@@ -461,6 +490,7 @@ void RdmaCmConnectionManager::Disconnect(CmId* cm_id) {
   }
   id->state = Id::State::kClosed;
   MoveQpToError(device_, std::exchange(id->qp, nullptr));
+  if (!CanBidFarewell(*id->handle)) return;  // destroying it will
   // EINVAL where the peer said it first: it has its answer then.
   rdma_disconnect(id->handle.get());
 }

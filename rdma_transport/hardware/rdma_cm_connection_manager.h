@@ -37,6 +37,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "rdma_transport/hardware/deadlines.h"
+#include "rdma_transport/hardware/farewells.h"
 #include "rdma_transport/hardware/rdma_cm_handles.h"
 #include "rdma_transport/provider/provider.h"
 #include "rdma_transport/provider/unique_fd.h"
@@ -88,12 +89,16 @@ class RdmaCmConnectionManager final : public ConnectionManager {
   absl::Status CheckDevice(const rdma_cm_id* id,
                            const SocketAddress& address) const;
   Id* Add(UniqueCmId handle, void* context);
+  void BidFarewells();
 
   Device* const device_;
   const UniqueEventChannel channel_;
   const std::unique_ptr<Deadlines> deadlines_;
   const UniqueFd epoll_;
   std::unordered_map<CmId*, std::unique_ptr<Id>> ids_;
+  Farewells farewells_;
+  // Stands for them among the deadlines.
+  const std::unique_ptr<CmId> farewell_timer_;
 };
 
 }  // namespace rdma

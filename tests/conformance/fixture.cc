@@ -92,6 +92,37 @@ std::unique_ptr<Device> OpenDevice(Provider& provider, End end,
   return *std::move(device);
 }
 
+namespace {
+
+// librdmacm opens a device for itself with the first id that is bound to it,
+// and keeps it: done here, so that no later test seems to leak that.
+void LetLibrariesOpenTheDevices(Provider& provider) {
+  for (const End end : {End::kClient, End::kServer}) {
+    const std::unique_ptr<Device> device = OpenDevice(provider, end, {});
+    ASSERT_NE(device, nullptr);
+    const auto manager = device->CreateConnectionManager();
+    ASSERT_TRUE(manager.ok()) << manager.status();
+    const absl::StatusOr<SocketAddress> address = SocketAddress::FromNumeric(
+        end == End::kClient ? OneDeviceAddress()
+                            : TheProviderUnderTest().server_address,
+        0);
+    ASSERT_TRUE(address.ok()) << address.status();
+    const auto listener = (*manager)->Listen(*address, kBacklog, nullptr);
+    ASSERT_TRUE(listener.ok()) << listener.status();
+  }
+}
+
+}  // namespace
+
+void ConformanceTest::SetUpTestSuite() {
+  static const bool done = [] {
+    const std::unique_ptr<Provider> provider = TheProviderUnderTest().make();
+    LetLibrariesOpenTheDevices(*provider);
+    return true;
+  }();
+  EXPECT_TRUE(done);
+}
+
 void ConformanceTest::SetUp() {
   provider_ = TheProviderUnderTest().make();
   ASSERT_NE(provider_, nullptr);
@@ -125,8 +156,10 @@ void ConformanceTest::TearDown() {
 }
 
 SocketAddress ConformanceTest::ServerAddress(uint16_t port) {
-  absl::StatusOr<SocketAddress> address =
-      SocketAddress::FromNumeric(TheProviderUnderTest().server_address, port);
+  absl::StatusOr<SocketAddress> address = SocketAddress::FromNumeric(
+      GetParam().one_device ? OneDeviceAddress()
+                            : TheProviderUnderTest().server_address,
+      port);
   EXPECT_TRUE(address.ok()) << address.status();
   return address.ok() ? *address : SocketAddress();
 }

@@ -71,6 +71,7 @@ struct Link {
 // Opens the devices and makes the two sides; connects nothing.
 class ConformanceTest : public testing::TestWithParam<Variant> {
  protected:
+  static void SetUpTestSuite();
   void SetUp() override;
   void TearDown() override;
 

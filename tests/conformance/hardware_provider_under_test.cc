@@ -1,11 +1,19 @@
-// The suite on a real RDMA device, or soft-RoCE, of this host. Its environment:
+// The suite on real RDMA devices, or soft-RoCE, of this host: on one that
+// reaches itself, or on two that reach each other. Its environment:
 //
-//   VERBENA_TEST_DEVICE: its name ("mlx5_0", "rxe0"); unset: the first one.
+//   VERBENA_TEST_DEVICE: the clients' device ("mlx5_0", "rxe0"); unset: the
+//   first one.
 //
-//   VERBENA_TEST_ADDRESS: an IPv4 address of its network interface, which is
-//   required (loopback has none).
+//   VERBENA_TEST_SERVER_DEVICE: the servers' device; unset: the same.
 //
-//   VERBENA_TEST_ADDRESS_V6: an IPv6 address, if there is one to test with.
+//   VERBENA_TEST_ADDRESS: an IPv4 address of the network interface of the
+//   servers' device, which is required (loopback has none).
+//
+//   VERBENA_TEST_CLIENT_ADDRESS: one of the clients' device, where the two
+//   differ.
+//
+//   VERBENA_TEST_ADDRESS_V6: an IPv6 address of the servers' device, if there
+//   is one to test with.
 //
 // Compiled once for each way of setting connections up; see BUILD.bazel.
 #include <infiniband/verbs.h>
@@ -32,13 +40,16 @@ std::string Environment(const char* name) {
   return value == nullptr ? "" : value;
 }
 
+[[noreturn]] void Refuse(const std::string& why) {
+  std::fprintf(stderr, "%s\n", why.c_str());
+  std::exit(EXIT_FAILURE);
+}
+
 bool IsRxe(Provider& provider, const std::string& name) {
   const absl::StatusOr<std::unique_ptr<Device>> device =
       provider.Open(name, {});
   if (!device.ok()) {
-    std::fprintf(stderr, "VERBENA_TEST_DEVICE: %s\n",
-                 device.status().ToString().c_str());
-    std::exit(EXIT_FAILURE);
+    Refuse("VERBENA_TEST_DEVICE: " + device.status().ToString());
   }
   return (*device)->attributes().vendor_id == kRxeVendorId;
 }
@@ -71,6 +82,8 @@ void DescribeRxe(ProviderUnderTest* rxe) {
   deviations.reports_last_wqe = false;
   // A dying QP waits for its windows, 50 s.
   deviations.destroys_qps_with_windows = false;
+  // Nobody wakes its send queue.
+  deviations.goes_on_after_draining = false;
   // One QP at a time.
   deviations.interleaves_connections = false;
 }
@@ -84,19 +97,26 @@ ProviderUnderTest Describe() {
   };
   hardware.server_address = Environment("VERBENA_TEST_ADDRESS");
   hardware.server_address_v6 = Environment("VERBENA_TEST_ADDRESS_V6");
+  hardware.client_address = Environment("VERBENA_TEST_CLIENT_ADDRESS");
+  hardware.client_device = Environment("VERBENA_TEST_DEVICE");
+  hardware.server_device = Environment("VERBENA_TEST_SERVER_DEVICE");
   if (hardware.server_address.empty()) {
-    std::fprintf(stderr,
-                 "set VERBENA_TEST_ADDRESS to an address of the RDMA device's "
-                 "network interface\n");
-    std::exit(EXIT_FAILURE);
+    Refuse(
+        "set VERBENA_TEST_ADDRESS to an address of the RDMA device's network "
+        "interface");
+  }
+  if (!hardware.server_device.empty() && hardware.client_address.empty()) {
+    Refuse(
+        "set VERBENA_TEST_CLIENT_ADDRESS to an address of the clients' device");
   }
   const std::unique_ptr<Provider> provider = hardware.make();
-  std::string name = Environment("VERBENA_TEST_DEVICE");
-  if (name.empty() && !provider->ListDevices().empty()) {
-    name = provider->ListDevices().front();
+  if (hardware.client_device.empty() && !provider->ListDevices().empty()) {
+    hardware.client_device = provider->ListDevices().front();
   }
-  hardware.client_device = hardware.server_device = name;
-  if (IsRxe(*provider, name)) DescribeRxe(&hardware);
+  if (hardware.server_device.empty()) {
+    hardware.server_device = hardware.client_device;
+  }
+  if (IsRxe(*provider, hardware.client_device)) DescribeRxe(&hardware);
   return hardware;
 }
 

@@ -98,6 +98,11 @@ struct Deviations {
   // Whether a QP that leaves its SRQ reports IBV_EVENT_QP_LAST_WQE_REACHED.
   bool reports_last_wqe = true;
 
+  // Whether a QP in SQD finishes what it has begun and, back in RTS, goes on
+  // with what was posted meanwhile. rxe may do the latter only at the next
+  // post.
+  bool goes_on_after_draining = true;
+
   // Whether max_recv_wr, max_wr, cqe, ... are enforced as CreateQp and its like
   // returned them. A device that rounds up silently takes more.
   bool exact_queue_depths = true;
@@ -120,6 +125,10 @@ struct ProviderUnderTest {
   std::string server_address = "127.0.0.1";
   std::string server_address_v6 = "::1";
 
+  // One that reaches the client's device, for tests that have both ends on it.
+  // Empty where the two ends are one device anyhow.
+  std::string client_address;
+
   // How long a step that must happen may take before the test calls it lost.
   // Generous: it is only ever waited out by a test that fails.
   absl::Duration patience = absl::Seconds(20);
@@ -139,6 +148,13 @@ struct ProviderUnderTest {
 
 // The provider that this binary was linked for.
 const ProviderUnderTest& TheProviderUnderTest();
+
+// Where a server listens that is on the client's device, too.
+inline const std::string& OneDeviceAddress() {
+  const ProviderUnderTest& provider = TheProviderUnderTest();
+  return provider.client_address.empty() ? provider.server_address
+                                         : provider.client_address;
+}
 
 // One way of arranging the two ends; every test runs in each.
 struct Variant {

@@ -114,15 +114,20 @@ TEST_P(SleepingOwnerTest, AMessageOfBeforeTheConnectionIsReported) {
   absl::StatusOr<CmId*> listener =
       server().manager().Listen(ServerAddress(), 16, nullptr);
   ASSERT_TRUE(listener.ok()) << listener.status();
-  ibv_qp* near = client().CreateQp({});
+  // A QP takes receives of its own from INIT on, which it may reach only when
+  // the answer is here; an SRQ takes them at any time.
+  uint32_t depth = 1;
+  ibv_srq* srq = client().CreateSrq(&depth);
+  ASSERT_NE(srq, nullptr);
+  ibv_qp* near = client().CreateQp({.srq = srq});
   ibv_qp* far = server().CreateQp({});
   ASSERT_TRUE(near != nullptr && far != nullptr);
+  ASSERT_EQ(0, PostReceive(srq, {.wr_id = 1}));
   ASSERT_TRUE(client()
                   .manager()
                   .Connect((*listener)->local_address(), near,
                            {.rnr_retry_count = 7}, pump().patience(), nullptr)
                   .ok());
-  ASSERT_EQ(0, PostReceive(near, {.wr_id = 1}));
   Sleep(client());
   pump().Unwatch(&client().manager());
   const std::optional<CmEvent> request = pump().Await(&server().manager());

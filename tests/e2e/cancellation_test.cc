@@ -24,7 +24,8 @@ namespace {
 
 constexpr int64_t kMiB = 1 << 20;
 constexpr int64_t kBudget = 128 * kMiB;
-constexpr size_t kLarge = 32 * kMiB;
+const size_t kLarge = TheDeviceUnderTest().large_bytes;
+const int kRounds = TheDeviceUnderTest().Rounds(40);
 const Arguments kBudgetArguments = {{"verbena.memory_budget_bytes", kBudget}};
 
 class CancellationTest : public testing::Test {
@@ -128,7 +129,7 @@ void CancelAtAllMoments(int rounds, absl::Duration longest, Call call) {
 }
 
 TEST_F(CancellationTest, TryCancelRacesWithSmallCalls) {
-  CancelAtAllMoments(1000, absl::Microseconds(60),
+  CancelAtAllMoments(TheDeviceUnderTest().Rounds(1000), absl::Microseconds(60),
                      [&](rpc::ClientContext& context) {
                        Blob request;
                        request.set_data("small");
@@ -143,31 +144,33 @@ TEST_F(CancellationTest, InTheMidstOfALargeRequest) {
   absl::StatusOr<rpc::Buffer> buffer = client_.channel().AllocateBuffer(kLarge);
   ASSERT_TRUE(buffer.ok()) << buffer.status();
   const rpc::BufferChain attachment(*std::move(buffer));
-  CancelAtAllMoments(
-      60, absl::Milliseconds(8), [&](rpc::ClientContext& context) {
-        context.set_attachment(attachment);
-        Summary summary;
-        return client_.stub().Consume(&context, Blob(), &summary);
-      });
+  CancelAtAllMoments(TheDeviceUnderTest().Rounds(60), absl::Milliseconds(8),
+                     [&](rpc::ClientContext& context) {
+                       context.set_attachment(attachment);
+                       Summary summary;
+                       return client_.stub().Consume(&context, Blob(),
+                                                     &summary);
+                     });
   ExpectAllMemoryFree();
 }
 
 TEST_F(CancellationTest, InTheMidstOfALargeResponse) {
   ASSERT_OK(client_.Produce(0, kLarge));
-  CancelAtAllMoments(
-      60, absl::Milliseconds(30), [&](rpc::ClientContext& context) {
-        Sizes request;
-        request.set_attachment_bytes(kLarge);
-        Blob response;
-        return client_.stub().Produce(&context, request, &response);
-      });
+  CancelAtAllMoments(TheDeviceUnderTest().Rounds(60), absl::Milliseconds(30),
+                     [&](rpc::ClientContext& context) {
+                       Sizes request;
+                       request.set_attachment_bytes(kLarge);
+                       Blob response;
+                       return client_.stub().Produce(&context, request,
+                                                     &response);
+                     });
   ExpectAllMemoryFree();
 }
 
 TEST_F(CancellationTest, DeadlinesInTheMidstOfLargeTransfers) {
   std::mt19937_64 random(3);
   int expired = 0;
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < kRounds; ++i) {
     const absl::Duration timeout = absl::Microseconds(random() % 40'000);
     const rpc::Status status = i % 2 == 0 ? client_.Consume(0, kLarge, timeout)
                                           : client_.Produce(0, kLarge, timeout);
@@ -190,7 +193,7 @@ TEST_F(CancellationTest, DeadlinesInTheMidstOfLargeTransfers) {
 // it can: its new contents arrive whole.
 TEST_F(CancellationTest, MemoryOfCancelledCallsIsUsedAgainUnharmed) {
   std::mt19937_64 random(5);
-  for (int i = 0; i < 40; ++i) {
+  for (int i = 0; i < kRounds; ++i) {
     const absl::Duration timeout = absl::Microseconds(random() % 20'000);
     client_.Consume(0, kLarge, timeout).IgnoreError();
     ASSERT_OK(client_.Echo(10, kLarge / 4));

@@ -23,6 +23,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/handshake.h"
+#include "rdma_transport/hardware/hardware_provider.h"
 #include "rdma_transport/provider/provider.h"
 #include "rdma_transport/software/software_provider.h"
 #include "tests/e2e/endpoints.h"
@@ -37,12 +38,27 @@ bool Says(const std::string& text, const std::string& words) {
   return text.find(words) != std::string::npos;
 }
 
+std::unique_ptr<rdma::Provider> MakeProvider() {
+  return TheDeviceUnderTest().software ? rdma::MakeSoftwareProvider()
+                                       : rdma::MakeHardwareProvider();
+}
+
+// For a provider, which knows devices by their own names.
+std::string DeviceNamed(const std::string& argument) {
+  return argument == "soft" ? "soft0" : argument;
+}
+
+rdma::SocketAddress ServerAddress(int port) {
+  return *rdma::SocketAddress::FromNumeric(TheDeviceUnderTest().server_address,
+                                           static_cast<uint16_t>(port));
+}
+
 // The verbs side of a peer that does not speak as it should.
 class RawPeer {
  public:
-  RawPeer()
-      : provider_(rdma::MakeSoftwareProvider()),
-        device_(*provider_->Open("soft0", {})),
+  explicit RawPeer(const std::string& device)
+      : provider_(MakeProvider()),
+        device_(*provider_->Open(device, {})),
         cm_(*device_->CreateConnectionManager()),
         pd_(device_->AllocPd()),
         cq_(device_->CreateCq(16, nullptr, nullptr, 0)) {
@@ -91,8 +107,8 @@ class RawListener {
   using Answer = std::function<void(RawPeer& peer, CmEvent& request)>;
 
   explicit RawListener(Answer answer) : answer_(std::move(answer)) {
-    absl::StatusOr<rdma::CmId*> id = peer_.cm().Listen(
-        *rdma::SocketAddress::FromNumeric("127.0.0.1", 0), 16, nullptr);
+    absl::StatusOr<rdma::CmId*> id =
+        peer_.cm().Listen(ServerAddress(0), 16, nullptr);
     port_ = (*id)->local_address().port();
     thread_ = std::thread([this] { Run(); });
   }
@@ -101,9 +117,7 @@ class RawListener {
     thread_.join();
   }
 
-  std::string address() const {
-    return absl::StrCat("rdma://127.0.0.1:", port_);
-  }
+  std::string address() const { return ServerUri(port_); }
 
  private:
   void Run() {
@@ -115,7 +129,7 @@ class RawListener {
     }
   }
 
-  RawPeer peer_;
+  RawPeer peer_{DeviceNamed(TheDeviceUnderTest().server_device)};
   const Answer answer_;
   int port_ = 0;
   std::atomic<bool> stop_ = false;
@@ -140,11 +154,10 @@ std::string HandshakeOfVersion(uint16_t version) {
 
 // Connects to `port` with `private_data`, and returns how that ended.
 CmEvent ConnectRaw(int port, const std::string& private_data) {
-  RawPeer peer;
+  RawPeer peer(DeviceNamed(TheDeviceUnderTest().client_device));
   const absl::StatusOr<rdma::CmId*> id = peer.cm().Connect(
-      *rdma::SocketAddress::FromNumeric("127.0.0.1",
-                                        static_cast<uint16_t>(port)),
-      peer.qp(), WithPrivateData(private_data), absl::Seconds(10), nullptr);
+      ServerAddress(port), peer.qp(), WithPrivateData(private_data),
+      absl::Seconds(10), nullptr);
   EXPECT_TRUE(id.ok()) << id.status();
   std::optional<CmEvent> event = peer.NextEvent(absl::Seconds(20));
   EXPECT_TRUE(event.has_value());
@@ -152,26 +165,32 @@ CmEvent ConnectRaw(int port, const std::string& private_data) {
 }
 
 TEST(ConnectingTest, NobodyListens) {
-  const Client client("rdma://127.0.0.1:1");
+  const Client client(ServerUri(1));
   const rpc::Status status = client.Echo(10);
   EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNAVAILABLE));
-  EXPECT_TRUE(Says(status.error_message(), "127.0.0.1:1")) << status;
+  EXPECT_TRUE(
+      Says(status.error_message(), TheDeviceUnderTest().server_address + ":1"))
+      << status;
   EXPECT_TRUE(Says(status.error_message(), "nothing listens")) << status;
 }
 
 TEST(ConnectingTest, TheWrongPortNamesTheRightAddress) {
   const Server server;
-  const std::string wrong = absl::StrCat("127.0.0.1:", server.port() - 1);
+  const std::string wrong =
+      absl::StrCat(TheDeviceUnderTest().server_address, ":", server.port() - 1);
   const rpc::Status status = Client("rdma://" + wrong).Echo(10);
   EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNAVAILABLE));
   EXPECT_TRUE(Says(status.error_message(), wrong)) << status;
 }
 
-TEST(ConnectingTest, AnAddressOfAnotherHostSaysWhatToDo) {
+TEST(ConnectingTest, AnAddressThatCannotBeReachedSaysWhatToDo) {
   const rpc::Status status = Client("rdma://192.0.2.1:50051").Echo(10);
   EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNAVAILABLE));
   EXPECT_TRUE(Says(status.error_message(), "192.0.2.1")) << status;
-  EXPECT_TRUE(Says(status.error_message(), "this host")) << status;
+  EXPECT_TRUE(Says(status.error_message(), TheDeviceUnderTest().software
+                                               ? "this host"
+                                               : "see `ip route`"))
+      << status;
 }
 
 TEST(ConnectingTest, ANameThatDoesNotResolve) {
@@ -182,13 +201,15 @@ TEST(ConnectingTest, ANameThatDoesNotResolve) {
 }
 
 TEST(ConnectingTest, ANameThatResolves) {
-  const Server server({}, "rdma://localhost:0");
+  const std::string& name = TheDeviceUnderTest().server_name;
+  if (name.empty()) GTEST_SKIP() << "no name has the device's address";
+  const Server server({}, absl::StrCat("rdma://", name, ":0"));
   ASSERT_TRUE(server.ok()) << server.status();
-  EXPECT_OK(Client(absl::StrCat("rdma://localhost:", server.port())).Echo(10));
+  EXPECT_OK(Client(absl::StrCat("rdma://", name, ":", server.port())).Echo(10));
 }
 
 TEST(ConnectingTest, WaitForReadyEndsAtTheDeadline) {
-  const Client client("rdma://127.0.0.1:1", QuickReconnect());
+  const Client client(ServerUri(1), QuickReconnect());
   rpc::ClientContext context;
   context.set_wait_for_ready(true);
   context.set_deadline(absl::Now() + absl::Milliseconds(300));
@@ -316,6 +337,10 @@ void SendToListener(int port, const std::string& bytes) {
 }
 
 TEST(ConnectingTest, GarbageToTheListeningSocketHarmsNobody) {
+  if (!TheDeviceUnderTest().software) {
+    GTEST_SKIP() << "the software device listens with a socket, rdma_cm with "
+                    "none";
+  }
   const Server server;
   const Client before(server.address());
   EXPECT_OK(before.Echo(10));

@@ -53,7 +53,8 @@ Server::Server(const Arguments& arguments, const std::string& address) {
   rpc::ServerBuilder builder;
   builder.AddListeningPort(address, rpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(&service_);
-  builder.AddChannelArgument("verbena.device", "soft");
+  builder.AddChannelArgument("verbena.device",
+                             TheDeviceUnderTest().server_device);
   for (const auto& [name, value] : arguments) {
     builder.AddChannelArgument(name, value);
   }
@@ -63,13 +64,12 @@ Server::Server(const Arguments& arguments, const std::string& address) {
   if (server.ok()) server_ = *std::move(server);
 }
 
-std::string Server::address() const {
-  return absl::StrCat("rdma://127.0.0.1:", port_);
-}
+std::string Server::address() const { return ServerUri(port_); }
 
 Client::Client(const std::string& address, const Arguments& arguments) {
   rpc::ChannelArguments channel_arguments;
-  channel_arguments.SetString("verbena.device", "soft");
+  channel_arguments.SetString("verbena.device",
+                              TheDeviceUnderTest().client_device);
   for (const auto& [name, value] : arguments) {
     channel_arguments.SetInt64(name, value);
   }

@@ -1,4 +1,4 @@
-// The two ends of the tests' calls, on the software device.
+// The two ends of the tests' calls, on the device of device_under_test.h.
 //
 //   Server server;                        // in this process
 //   Client client(server.address());
@@ -18,6 +18,7 @@
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rpc/rpc.h"
+#include "tests/e2e/device_under_test.h"
 #include "tests/e2e/probe.rpc.pb.h"
 #include "tests/e2e/probe_service.h"
 
@@ -32,12 +33,12 @@ Arguments QuickReconnect();
 class Server {
  public:
   explicit Server(const Arguments& arguments = {},
-                  const std::string& address = "rdma://127.0.0.1:0");
+                  const std::string& address = ServerUri());
 
   bool ok() const { return status_.ok(); }
   const absl::Status& status() const { return status_; }
   int port() const { return port_; }
-  // For clients: of 127.0.0.1, also where it listens on more.
+  // For clients: of one address, also where it listens on more.
   std::string address() const;
   ProbeService& service() { return service_; }
   rpc::Server& server() { return *server_; }

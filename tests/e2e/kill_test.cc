@@ -26,7 +26,7 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr int kKills = 25;  // each start of a server costs a second here
 #else
-constexpr int kKills = 100;
+const int kKills = TheDeviceUnderTest().Rounds(100);
 #endif
 constexpr absl::Duration kDeadline = absl::Seconds(2);
 // Of two busy CPUs and a timer's tick; of nothing else.

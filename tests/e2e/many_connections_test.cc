@@ -44,7 +44,7 @@ TEST(ManyConnectionsTest, AThousandIdleOnesCostLittleAndAreServed) {
     ASSERT_OK(clients.back()->Echo(100)) << clients.size();
   }
   const Observation server_now = clients[0]->Observe();
-  EXPECT_EQ(rdma::GetTransportStatistics().connections, kConnections);
+  EXPECT_EQ(rdma::GetTransportStatistics().open_connections, kConnections);
   EXPECT_EQ(server_now.connections(), kConnections);
   const auto bytes_of_one = [](int64_t before, int64_t after) {
     return (after - before) / (kConnections - 1);

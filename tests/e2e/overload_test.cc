@@ -61,7 +61,7 @@ TEST(OverloadTest, MoreWindowsToRevokeThanTheSendQueueHolds) {
   ASSERT_TRUE(server.ok()) << server.address();
   const Client client(server.address());
   constexpr int kCalls = 64;
-  for (int round = 0; round < 20; ++round) {
+  for (int round = 0; round < TheDeviceUnderTest().Rounds(20); ++round) {
     std::atomic<int> ok = 0;
     absl::BlockingCounter left(kCalls);
     for (int i = 0; i < kCalls; ++i) {
@@ -132,7 +132,7 @@ TEST(OverloadTest, ManyWaitingCallsThatCannotBeSentFailOneByOne) {
   Arguments arguments = QuickReconnect();
   arguments["verbena.eager_limit_bytes"] = 100;
   const Client client(address, arguments);
-  constexpr int kCalls = 100'000;
+  const int kCalls = TheDeviceUnderTest().Rounds(100'000);
   const std::string data(200, 'x');
   std::atomic<int> exhausted = 0;
   absl::BlockingCounter left(kCalls);

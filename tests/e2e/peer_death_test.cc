@@ -18,8 +18,8 @@ namespace e2e {
 namespace {
 
 constexpr int64_t kMiB = 1 << 20;
-constexpr size_t kLarge = 32 * kMiB;
-constexpr int kRounds = 12;
+const size_t kLarge = TheDeviceUnderTest().large_bytes;
+const int kRounds = TheDeviceUnderTest().Rounds(12);
 constexpr int64_t kBudget = 256 * kMiB;
 const Arguments kBudgetArguments = {{"verbena.memory_budget_bytes", kBudget}};
 
@@ -77,7 +77,7 @@ void KillClients(PeerProcess (*start)(const std::string&, uint64_t)) {
   ASSERT_TRUE(server.ok()) << server.address();
   const Client witness(server.address());
   ASSERT_OK(witness.Echo(10));
-  const int64_t sockets = witness.Observe().sockets();
+  const int64_t connections = witness.Observe().connections();
   std::mt19937_64 random(20261122);
   for (int i = 0; i < kRounds; ++i) {
     PeerProcess client = start(server.address(), kLarge);
@@ -86,9 +86,9 @@ void KillClients(PeerProcess (*start)(const std::string&, uint64_t)) {
     EXPECT_OK(witness.Echo(10));
   }
   EXPECT_TRUE(Eventually([&] {
-    return witness.Observe().sockets() == sockets;
-  })) << witness.Observe().sockets()
-      << ", before " << sockets;
+    return witness.Observe().connections() == connections;
+  })) << witness.Observe().connections()
+      << ", before " << connections;
   EXPECT_OK(witness.Consume(0, kBudget / 2));
   EXPECT_OK(witness.Produce(0, kBudget / 2));
 }
@@ -205,20 +205,20 @@ TEST(KeepaliveTest, AServerForgetsAStoppedClient) {
   PeerProcess server = PeerProcess::Serve(kKeepaliveArguments);
   ASSERT_TRUE(server.ok()) << server.address();
   const Client client(server.address());
-  const auto sockets = [&] { return client.Observe().sockets(); };
-  const int64_t before = sockets();
+  const auto connections = [&] { return client.Observe().connections(); };
+  const int64_t before = connections();
   PeerProcess idle = PeerProcess::Download(server.address(), 1);
   ASSERT_EQ(idle.address(), "started");
   const absl::Time give_up = absl::Now() + absl::Seconds(20);
-  while (sockets() == before && absl::Now() < give_up) {
+  while (connections() == before && absl::Now() < give_up) {
     absl::SleepFor(absl::Milliseconds(1));
   }
-  ASSERT_GT(sockets(), before);
+  ASSERT_GT(connections(), before);
   idle.Stop();
-  while (sockets() > before && absl::Now() < give_up) {
+  while (connections() > before && absl::Now() < give_up) {
     absl::SleepFor(absl::Milliseconds(20));
   }
-  EXPECT_EQ(sockets(), before);
+  EXPECT_EQ(connections(), before);
 }
 
 TEST(KeepaliveTest, AnIdleConnectionAndALongCallStayAlive) {
@@ -231,12 +231,12 @@ TEST(KeepaliveTest, AnIdleConnectionAndALongCallStayAlive) {
   const Client idle(server.address(), {{"grpc.keepalive_time_ms", 200},
                                        {"grpc.keepalive_timeout_ms", 501}});
   ASSERT_OK(idle.Echo(10));
-  const int64_t sockets = idle.Observe().sockets();
+  const int64_t connections = idle.Observe().connections();
   for (int i = 0; i < 4; ++i) {
     absl::SleepFor(kKeepaliveTime * 4);
     EXPECT_EQ(idle.channel().GetState(false), rpc::ConnectivityState::kReady);
   }
-  EXPECT_EQ(idle.Observe().sockets(), sockets);
+  EXPECT_EQ(idle.Observe().connections(), connections);
   ASSERT_OK(client.ReleaseBlocked());
   caller.join();
   EXPECT_OK(status);

@@ -26,7 +26,7 @@ class PeerProcess {
  public:
   // Serves once this returns. Port 0: a free one.
   static PeerProcess Serve(const Arguments& arguments = {},
-                           const std::string& address = "rdma://127.0.0.1:0");
+                           const std::string& address = ServerUri());
   // Calls Consume, or Produce, with attachments of `bytes`, again and again;
   // has begun once this returns.
   static PeerProcess Upload(const std::string& address, uint64_t bytes);
@@ -41,7 +41,7 @@ class PeerProcess {
   }
   ~PeerProcess() { Kill(); }
 
-  // Of a server that runs: "rdma://127.0.0.1:PORT". Else, why it does not.
+  // Of a server that runs: "rdma://ADDRESS:PORT". Else, why it does not.
   const std::string& address() const { return line_; }
   bool ok() const { return line_.starts_with("rdma://"); }
 

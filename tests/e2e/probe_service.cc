@@ -6,7 +6,6 @@
 #include "absl/time/time.h"
 #include "benchmarks/test_pattern.h"
 #include "rdma_transport/statistics.h"
-#include "tests/e2e/resources.h"
 
 namespace e2e {
 namespace {
@@ -76,9 +75,9 @@ rpc::Status ProbeService::Observe(rpc::ServerContext* context,
   absl::MutexLock lock(&mutex_);
   response->set_blocked(blocked_);
   response->set_cut_off(cut_off_);
-  response->set_sockets(OpenSockets());
   const rdma::TransportStatistics statistics = rdma::GetTransportStatistics();
-  response->set_connections(static_cast<int64_t>(statistics.connections));
+  response->set_connections(
+      static_cast<int64_t>(statistics.open_connections));
   response->set_registered_bytes(
       static_cast<int64_t>(statistics.registered_bytes));
   return rpc::Status::OK;

@@ -44,13 +44,13 @@ TEST(IdleTest, AConnectionClosesWhenIdleAndOpensWithTheNextCall) {
   for (int i = 0; i < 3; ++i) {
     ASSERT_OK(client.Echo(10));
     EXPECT_EQ(client.channel().GetState(false), State::kReady);
-    const int64_t connected = observer.Observe().sockets();
+    const int64_t connected = observer.Observe().connections();
     EXPECT_TRUE(client.channel().WaitForStateChange(
         State::kReady, absl::Now() + absl::Seconds(10)));
     EXPECT_EQ(client.channel().GetState(false), State::kIdle);
     // The server's side of it is gone, too.
-    EXPECT_TRUE(
-        Eventually([&] { return observer.Observe().sockets() < connected; }));
+    EXPECT_TRUE(Eventually(
+        [&] { return observer.Observe().connections() < connected; }));
   }
 }
 

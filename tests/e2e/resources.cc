@@ -40,19 +40,6 @@ int OpenDescriptors() {
 
 }  // namespace
 
-int OpenSockets() {
-  int count = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator("/proc/self/fd")) {
-    // Others may be closed before their turn comes.
-    std::error_code ignored;
-    const std::string target =
-        std::filesystem::read_symlink(entry.path(), ignored).string();
-    if (absl::StartsWith(target, "socket:")) ++count;
-  }
-  return count;
-}
-
 Resources Resources::Now() {
   Resources now;
   now.descriptors = OpenDescriptors();

@@ -19,9 +19,6 @@
 
 namespace e2e {
 
-// Open sockets of this process. Each connection of the software device has one.
-int OpenSockets();
-
 struct Resources {
   int descriptors = 0;
   // Address space that is shared memory, one's own and peers': arenas and

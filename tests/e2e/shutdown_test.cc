@@ -18,6 +18,8 @@
 namespace e2e {
 namespace {
 
+const int kRounds = TheDeviceUnderTest().Rounds(5);
+
 TEST(ShutdownTest, RunningCallsFinish) {
   Server server;
   const Client client(server.address());
@@ -92,17 +94,17 @@ void ShutDownUnderLoad(absl::Duration drain) {
 }
 
 TEST(ShutdownTest, DrainsUnderLoad) {
-  for (int i = 0; i < 5; ++i) ShutDownUnderLoad(absl::Seconds(10));
+  for (int i = 0; i < kRounds; ++i) ShutDownUnderLoad(absl::Seconds(10));
 }
 
 TEST(ShutdownTest, StopsAtOnceUnderLoad) {
-  for (int i = 0; i < 5; ++i) ShutDownUnderLoad(absl::ZeroDuration());
+  for (int i = 0; i < kRounds; ++i) ShutDownUnderLoad(absl::ZeroDuration());
 }
 
 TEST(ShutdownTest, ACallThatTheServerAnsweredIsNotLost) {
   // As many handlers as calls return while the server drains: each call of
   // them has to end well.
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 2 * kRounds; ++i) {
     Server server;
     const Client client(server.address());
     std::vector<std::thread> callers;
@@ -134,7 +136,7 @@ TEST(ShutdownTest, ManyServersComeAndGoAndLeaveNothing) {
     const Resources now = Resources::Now();
     return std::exchange(before, now) == now;
   }));
-  for (int i = 0; i < 20; ++i) once();
+  for (int i = 0; i < 4 * kRounds; ++i) once();
   EXPECT_TRUE(Eventually([&] { return Resources::Now() == before; }))
       << Resources::Now() << "\nbefore: " << before;
 }

@@ -17,9 +17,9 @@ namespace e2e {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr size_t kLargest = size_t{4} << 20;
+const size_t kLargest = size_t{4} << 20;
 #else
-constexpr size_t kLargest = size_t{64} << 20;
+const size_t kLargest = TheDeviceUnderTest().largest_bytes;
 #endif
 
 // Each power of two and what is around it: protobuf's and the frame's own bytes

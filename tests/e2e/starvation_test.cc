@@ -71,9 +71,9 @@ void BlockAndCall(const Arguments& server_arguments, int handlers,
   BlockedCalls calls(blocked, handlers, bytes);
   EXPECT_TRUE(Eventually([&] { return quick.Observe().blocked() == handlers; }))
       << quick.Observe().blocked() << " of " << handlers;
-  ExpectQuickCalls(quick, 500);
+  ExpectQuickCalls(quick, TheDeviceUnderTest().Rounds(500));
   // Also on the connection with the blocked ones.
-  ExpectQuickCalls(blocked, 100);
+  ExpectQuickCalls(blocked, TheDeviceUnderTest().Rounds(100));
   EXPECT_OK(quick.ReleaseBlocked());
   calls.ExpectAllEndWell();
   ExpectQuickCalls(blocked, 10);
@@ -110,9 +110,10 @@ TEST(StarvationTest, ALargeTransferDoesNotStallSmallCalls) {
   ASSERT_TRUE(server.ok()) << server.address();
   const Client quick(server.address());
   ASSERT_OK(quick.Echo(10));
-  const PeerProcess load = PeerProcess::Upload(server.address(), 128 << 20);
+  const PeerProcess load = PeerProcess::Upload(
+      server.address(), 4 * TheDeviceUnderTest().large_bytes);
   std::vector<absl::Duration> times;
-  for (int i = 0; i < 300; ++i) {
+  for (int i = 0; i < TheDeviceUnderTest().Rounds(300); ++i) {
     const absl::Time start = absl::Now();
     ASSERT_OK(quick.Echo(100, 0, absl::Seconds(5)));
     times.push_back(absl::Now() - start);

@@ -34,7 +34,7 @@ absl::Status RunProgram(FaultPlan* plan) {
       conformance::TheProviderUnderTest();
   const std::unique_ptr<Provider> provider = under_test.make();
   const SocketAddress address =
-      *SocketAddress::FromNumeric(under_test.server_address, 0);
+      *SocketAddress::FromNumeric(conformance::OneDeviceAddress(), 0);
   SetFaultPlan(plan);
   const absl::Status status = RunDeviceProgram(provider.get(), address);
   SetFaultPlan(nullptr);

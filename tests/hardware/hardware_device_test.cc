@@ -212,11 +212,13 @@ TEST_P(HardwareDeviceTest, AWindowIsBoundAgainAndItsInvalidationIsSeen) {
 
 TEST_P(HardwareDeviceTest, FindsTheDeviceOfAnAddress) {
   const std::unique_ptr<Provider> provider = TheProviderUnderTest().make();
-  for (const AddressUse use : {AddressUse::kConnect, AddressUse::kListen}) {
+  for (const auto& [use, device] :
+       {std::pair(AddressUse::kConnect, &client().device()),
+        std::pair(AddressUse::kListen, &server().device())}) {
     const absl::StatusOr<std::string> name =
         provider->DeviceFor(ServerAddress(50051), use, absl::Seconds(5));
     ASSERT_TRUE(name.ok()) << name.status();
-    EXPECT_EQ(*name, server().device().name());
+    EXPECT_EQ(*name, device->name());
   }
   EXPECT_TRUE(provider
                   ->DeviceFor(*SocketAddress::FromNumeric("0.0.0.0", 1),

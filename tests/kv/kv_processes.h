@@ -1,5 +1,5 @@
 // The key-value programs as processes, for end-to-end tests: a server on a free
-// port of the software device, and clients of it.
+// port, and clients of it, on the devices of tests/e2e/device_under_test.h.
 //
 //   KvServer server;
 //   ProcessResult result = server.Kv({"put", "key", "value"});
@@ -16,20 +16,24 @@
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tests/e2e/device_under_test.h"
 #include "tests/kv/subprocess.h"
 
 namespace kv {
 
 using Words = std::vector<std::string>;
 
-// A command line of `kv` and of `kv_server`, on the software device.
+// A command line of `kv` and of `kv_server`.
 inline Words KvCommand(const std::string& address, const Words& words) {
-  Words command = {"examples/kv/kv", "--device=soft", "--address=" + address};
+  Words command = {"examples/kv/kv",
+                   "--device=" + e2e::TheDeviceUnderTest().client_device,
+                   "--address=" + address};
   command.insert(command.end(), words.begin(), words.end());
   return command;
 }
 inline Words KvServerCommand(const std::string& address, const Words& flags) {
-  Words command = {"examples/kv/kv_server", "--device=soft",
+  Words command = {"examples/kv/kv_server",
+                   "--device=" + e2e::TheDeviceUnderTest().server_device,
                    "--address=" + address};
   command.insert(command.end(), flags.begin(), flags.end());
   return command;
@@ -38,12 +42,13 @@ inline Words KvServerCommand(const std::string& address, const Words& flags) {
 class KvServer {
  public:
   explicit KvServer(const Words& flags = {},
-                    const std::string& address = "rdma://127.0.0.1:0")
+                    const std::string& address = e2e::ServerUri())
       : process_(
             std::make_unique<Subprocess>(KvServerCommand(address, flags))) {
     const std::string line = process_->ReadLine(absl::Minutes(1));
     const std::string start = "listening on ";
-    const size_t end = line.find(" (device soft0)");
+    const size_t end =
+        line.find(" (device " + e2e::TheDeviceUnderTest().server_device);
     if (line.starts_with(start) && end != std::string::npos) {
       address_ = line.substr(start.size(), end - start.size());
     } else {

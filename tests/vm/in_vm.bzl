@@ -1,0 +1,27 @@
+"""Test programs, run in a VM that has soft-RoCE."""
+
+VM_TAGS = [
+    # A VM takes all processors there are, and time limits count.
+    "exclusive",
+    # Whether a VM can run is no input: a skip is not to be remembered.
+    "external",
+    # What runs inside is built without.
+    "no-asan",
+    "no-tsan",
+    "no-ubsan",
+]
+
+# A busy host may take several times as long as a quiet one, which takes minutes.
+_SECONDS = 1500
+
+def in_vm_test(name, programs):
+    """All of `programs` in one VM, which costs one boot; see in_vm.sh."""
+    native.sh_test(
+        name = name,
+        timeout = "eternal",
+        srcs = ["in_vm.sh"],
+        args = [str(_SECONDS)] +
+               ["$(location %s)" % program for program in programs],
+        data = ["//tools:vm_files"] + programs,
+        tags = VM_TAGS,
+    )
