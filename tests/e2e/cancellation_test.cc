@@ -87,7 +87,9 @@ TEST_F(CancellationTest, ADroppedChannelEndsItsBlockedCalls) {
   std::vector<std::thread> callers;
   for (int i = 0; i < 8; ++i) {
     callers.emplace_back([&] {
-      EXPECT_TRUE(HasCode(client_.Block(absl::Milliseconds(500)),
+      // Long enough for all of them to be seen.
+      EXPECT_TRUE(HasCode(client_.Block(absl::Milliseconds(500) *
+                                        TheDeviceUnderTest().slowness),
                           rpc::StatusCode::DEADLINE_EXCEEDED));
     });
   }

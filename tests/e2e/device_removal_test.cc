@@ -56,10 +56,14 @@ rpc::Status RemoveUnderACall(Client& client, Whose whose) {
 
 // A device has its addresses a moment after it is made.
 [[noreturn]] void CallOverNewDevices() {
-  EXPECT_TRUE(Eventually([] {
-    const Server server;
-    return server.ok() && Client(server.address()).Echo(100'000, 1 << 20).ok();
-  }));
+  EXPECT_TRUE(Eventually(
+      [] {
+        const Server server;
+        return server.ok() && Client(server.address())
+                                  .Echo(100'000, 1 << 20, absl::Seconds(5))
+                                  .ok();
+      },
+      absl::Seconds(60)));
   std::exit(testing::Test::HasFailure() ? EXIT_FAILURE : EXIT_SUCCESS);
 }
 

@@ -23,8 +23,6 @@
 #include <cstddef>
 #include <string>
 
-#include "absl/time/time.h"
-
 namespace e2e {
 
 struct DeviceUnderTest {
@@ -56,10 +54,6 @@ struct DeviceUnderTest {
 
   // What `rounds` on a fast device is on this one, once at least.
   int Rounds(int rounds) const { return std::max(1, rounds / slowness); }
-
-  // Within what time a peer's death is known on this host, and a call that does
-  // not wait for anything is over; of busy CPUs.
-  absl::Duration promptly = absl::Seconds(2);
 };
 
 // REQUIRES: an environment as above; ends the process where it is not.

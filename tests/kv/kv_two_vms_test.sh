@@ -28,7 +28,7 @@ make_tree() {
   : >"$tree/empty"
   for i in {1..40}; do seq "$i" $((i * 60)) >"$tree/many/file $i"; done
   for size in 4095 4096 10240 65537 1048576 3000001; do
-    seq "$size" 2000000 | head -c "$size" >"$tree/large/$size"
+    head -c "$size" < <(seq "$((size % 1000))" 1000000) >"$tree/large/$size"
   done
 }
 
