@@ -55,7 +55,7 @@ Poller::Poller(std::shared_ptr<DeviceContext> context, CallDeliverer* deliverer,
                const Options& options)
     : context_(std::move(context)),
       deliverer_(deliverer),
-      spin_ns_(absl::ToInt64Nanoseconds(options.spin)),
+      idle_spin_(options.spin, std::max(options.spin, options.longest_spin)),
       timers_(NowNs()) {}
 
 absl::StatusOr<std::unique_ptr<Poller>> Poller::Create(
@@ -243,9 +243,10 @@ void Poller::DriveUntil(Role role, Done done) {
     if (++idle_turns % kTurnsPerClock != 0) continue;
     const int64_t now_ns = NowNs();
     if (idle_since_ns == 0) idle_since_ns = now_ns;
-    if (now_ns - idle_since_ns >= spin_ns_) {
+    if (now_ns - idle_since_ns >= idle_spin_.limit_ns()) {
       Sleep(role, done);
       if (!turnstile_.HeldByMe()) return;
+      idle_spin_.OnWoken(NowNs() - idle_since_ns);
       idle_since_ns = 0;
     }
   }

@@ -34,6 +34,7 @@
 #include "absl/time/time.h"
 #include "rdma_transport/call.h"
 #include "rdma_transport/device_context.h"
+#include "rdma_transport/idle_spin.h"
 #include "rdma_transport/provider/provider.h"
 #include "rdma_transport/receive_pool.h"
 #include "rdma_transport/timer_wheel.h"
@@ -97,6 +98,7 @@ class Poller {
     uint32_t srq_depth = 16384;
     int cq_depth = 32768;  // to begin with
     absl::Duration spin = absl::Microseconds(50);
+    absl::Duration longest_spin = absl::Microseconds(400);
   };
 
   // Errors: what the device lacks.
@@ -294,7 +296,6 @@ class Poller {
 
   const std::shared_ptr<DeviceContext> context_;
   CallDeliverer* const deliverer_;
-  const int64_t spin_ns_;
 
   // In the order of creation.
   std::unique_ptr<CompletionChannel> channel_;
@@ -308,6 +309,7 @@ class Poller {
   Turnstile turnstile_;
 
   // The driver's.
+  IdleSpin idle_spin_;
   static constexpr int kCompletionBatch = 32;
   ibv_wc completions_[kCompletionBatch];
   int next_completion_ = 0;

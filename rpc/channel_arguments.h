@@ -28,7 +28,7 @@
 //   verbena.max_receive_attachment_bytes  -1 (the default): no limit
 //   verbena.eager_limit_bytes             0: the transport's default
 //   verbena.offer_grace_ms                10000; see docs/flow_control.md
-//   verbena.spin_us                       -1: the transport's default
+//   verbena.spin_us                       -1: 50 to 400, as sleeping would cost
 //   verbena.allow_other_users             0; server only
 //   verbena.max_connections               4096; server only
 //   verbena.handler_threads               256; server only
