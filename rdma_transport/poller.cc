@@ -176,18 +176,17 @@ bool Poller::OpenForOthers() {
   }
 }
 
-void Poller::Leave() {
+bool Poller::Leave() {
   const bool calls_run = calls_.live() > 0;
   const bool work_left = OpenForOthers();
   if (waiter_count_.load(std::memory_order_seq_cst) > 0) {
     absl::MutexLock lock(&waiters_mutex_);
-    for (rpc::Event* waiter : waiters_) {
-      if (waiter->is_set()) continue;
+    if (rpc::Event* const waiter = FirstWaiter()) {
       waiter->Nudge();
-      return;
+      return true;
     }
   }
-  if (!work_left && !calls_run) return;  // the monitor's is soon enough
+  if (!work_left && !calls_run) return false;  // the monitor's is soon enough
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They wake with what comes from the peer; callbacks that are due already
     // would wait for that.
@@ -195,6 +194,20 @@ void Poller::Leave() {
   } else if (active_keepers_.load(std::memory_order_seq_cst) == 0) {
     SendKeeper();
   }
+  return false;
+}
+
+rpc::Event* Poller::FirstWaiter() const {
+  const auto found =
+      std::find_if(waiters_.begin(), waiters_.end(),
+                   [](const rpc::Event* waiter) { return !waiter->is_set(); });
+  return found == waiters_.end() ? nullptr : *found;
+}
+
+bool Poller::SomebodyWaits() const {
+  if (waiter_count_.load(std::memory_order_relaxed) == 0) return false;
+  absl::MutexLock lock(&waiters_mutex_);
+  return FirstWaiter() != nullptr;
 }
 
 // ---- Driving.
@@ -541,9 +554,12 @@ void Poller::KeeperMain() {
       ParkKeeper();
       continue;
     }
-    DriveUntil(Role::kKeeper,
-               [this] { return stopping_.load(std::memory_order_relaxed); });
-    if (turnstile_.HeldByMe()) Leave();
+    // A thread that waits for its answer gets it without a hand-over where it
+    // drives itself.
+    DriveUntil(Role::kKeeper, [this] {
+      return stopping_.load(std::memory_order_relaxed) || SomebodyWaits();
+    });
+    if (turnstile_.HeldByMe() && Leave()) ParkKeeper();
   }
 }
 

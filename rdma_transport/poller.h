@@ -274,7 +274,10 @@ class Poller {
   // Lets others in, with no task left undone. True: callbacks are due, which
   // the next driver makes.
   bool OpenForOthers();
-  void Leave();
+  // Lets others in, and has the first of the waiters come. False: none waits.
+  bool Leave();
+  rpc::Event* FirstWaiter() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiters_mutex_);
+  bool SomebodyWaits() const;
   void WaitForTurn(rpc::Event& event);
   void WakeSleepers();
   // There is work for whoever sleeps on the poller's events.
@@ -342,7 +345,7 @@ class Poller {
 
   // Threads in Wait that do not drive.
   std::atomic<int> waiter_count_{0};
-  absl::Mutex waiters_mutex_;
+  mutable absl::Mutex waiters_mutex_;
   std::vector<rpc::Event*> waiters_ ABSL_GUARDED_BY(waiters_mutex_);
 
   // Keepers.
