@@ -18,9 +18,12 @@ namespace rdma {
 namespace {
 
 // How often a busy driver looks at what the CQ does not show: the clock every
-// so many turns, timers and the connection manager when the clock says so.
+// so many turns, timers when the clock says so, and the device's and the
+// connection manager's events, which on hardware take a system call each, as
+// often only where the last look found some.
 constexpr uint32_t kTurnsPerClock = 64;
 constexpr int64_t kLookAroundNs = 50'000;
+constexpr int64_t kQuietEventsNs = 500'000;
 // A thousand clients that reconnect at once do not hold up the others' calls:
 // each event may create a QP, which takes a device up to a millisecond.
 constexpr int kCmEventsPerLook = 8;
@@ -384,6 +387,13 @@ bool Poller::LookAround() {
   if (now_ns - last_look_ns_ < kLookAroundNs) return false;
   last_look_ns_ = now_ns;
   timers_.Advance(now_ns);
+  if (now_ns < next_event_look_ns_) return false;
+  const bool any = HandleEvents();
+  next_event_look_ns_ = any ? 0 : now_ns + kQuietEventsNs;
+  return any;
+}
+
+bool Poller::HandleEvents() {
   bool any = context_->HandleEvents();
   for (int i = 0; i < kCmEventsPerLook; ++i) {
     std::optional<CmEvent> event = cm_->GetEvent();
@@ -445,6 +455,12 @@ int Poller::SleepTimeoutMs() {
   return static_cast<int>(std::min<int64_t>(left_ns / 1'000'000 + 1, 60'000));
 }
 
+void Poller::LookAroundNextTurn() {
+  turns_ = kTurnsPerClock - 1;
+  last_look_ns_ = 0;
+  next_event_look_ns_ = 0;
+}
+
 template <typename Done>
 void Poller::Sleep(Role role, Done done) {
   channel_->DrainEvents();
@@ -462,8 +478,7 @@ void Poller::Sleep(Role role, Done done) {
   }
   if (ibv_req_notify_cq(cq_->get(), 0) != 0) return;
   // What completed before the arming raises no event: ibv_req_notify_cq(3).
-  last_look_ns_ = 0;
-  turns_ = kTurnsPerClock - 1;
+  LookAroundNextTurn();
   if (Turn() || !turnstile_.HeldByMe()) return;
 
   const int timeout_ms = SleepTimeoutMs();
@@ -486,9 +501,7 @@ void Poller::Sleep(Role role, Done done) {
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   sleeping_waiters_.fetch_sub(waiters, std::memory_order_seq_cst);
   PollerMonitor::Get().Activate();
-  if (!turnstile_.TryEnter()) return;
-  last_look_ns_ = 0;
-  turns_ = kTurnsPerClock - 1;
+  if (turnstile_.TryEnter()) LookAroundNextTurn();
 }
 
 // ---- Keepers.

@@ -260,6 +260,8 @@ class Poller {
   bool RunTasks();
   void FlushDirty();
   bool LookAround();
+  void LookAroundNextTurn();
+  bool HandleEvents();
   // A keeper drives for others; a waiter for what makes its `done` true, which
   // another thread may do meanwhile.
   enum class Role { kKeeper, kWaiter };
@@ -319,6 +321,7 @@ class Poller {
   int completion_count_ = 0;
   uint32_t turns_ = 0;
   int64_t last_look_ns_ = 0;
+  int64_t next_event_look_ns_ = 0;
   TimerWheel timers_;
   CallTable calls_;
   absl::flat_hash_map<uint32_t, PolledConnection*> connections_;
