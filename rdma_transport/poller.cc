@@ -255,7 +255,6 @@ void Poller::DriveUntil(Role role, Done done) {
       idle_since_ns = 0;
       continue;
     }
-    CpuRelax();
     if (++idle_turns % kTurnsPerClock != 0) continue;
     const int64_t now_ns = NowNs();
     if (idle_since_ns == 0) idle_since_ns = now_ns;
@@ -276,7 +275,7 @@ bool Poller::Turn() {
     busy = true;
     if (!RunReadyCalls()) return true;
   }
-  FlushDirty();
+  if (!dirty_.empty()) FlushDirty();
   receive_pool_->Replenish();
   if (++turns_ % kTurnsPerClock == 0) busy |= LookAround();
   return busy;
@@ -311,6 +310,11 @@ bool Poller::PollCompletions() {
 // something waits for the next.
 bool Poller::OnSwept() {
   swept_ = 0;
+  // As a rule nobody waits for a sweep, and a driver that spins comes by often.
+  if (dying_.empty() && graveyard_.empty() && notify_after_sweep_.empty() &&
+      notify_when_polled_.empty()) {
+    return false;
+  }
   dying_.clear();
   dying_.swap(graveyard_);
   if (!notify_after_sweep_.empty() || !notify_when_polled_.empty()) {

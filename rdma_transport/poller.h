@@ -97,6 +97,7 @@ class Poller {
     uint64_t receive_budget_bytes = uint64_t{64} << 20;
     uint32_t srq_depth = 16384;
     int cq_depth = 32768;  // to begin with
+    // How long a driver without work polls; see IdleSpin.
     absl::Duration spin = absl::Microseconds(50);
     absl::Duration longest_spin = absl::Microseconds(400);
   };
