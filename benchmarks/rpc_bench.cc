@@ -60,6 +60,10 @@ DEFINE_int64(eager_limit_bytes, 0,
 DEFINE_string(address, "",
               "measure against a server that runs already (see --serve), at "
               "rdma://HOST:PORT, instead of starting one");
+DEFINE_string(server_host, "127.0.0.1",
+              "where the server that this starts listens");
+DEFINE_string(server_device, "",
+              "the device of the server that this starts; default: --device");
 DEFINE_string(serve, "",
               "measure nothing; serve on rdma://HOST:PORT until SIGINT");
 DEFINE_int32(control_fd, -1,
@@ -216,7 +220,10 @@ absl::StatusOr<std::vector<int>> ChooseCpus() {
 }
 
 std::vector<std::string> ServerFlags() {
-  return {absl::StrCat("--device=", FLAGS_device),
+  return {absl::StrCat("--device=", FLAGS_server_device.empty()
+                                        ? FLAGS_device
+                                        : FLAGS_server_device),
+          absl::StrCat("--server_host=", FLAGS_server_host),
           absl::StrCat("--spin_us=", FLAGS_spin_us),
           absl::StrCat("--eager_limit_bytes=", FLAGS_eager_limit_bytes)};
 }
@@ -259,7 +266,8 @@ int StartServerAndMeasure(const std::vector<int>& cpus,
   std::string address = FLAGS_address;
   if (address.empty()) {
     absl::StatusOr<ServerProcess> started = ServerProcess::Start(
-        ServerFlags(), cpus.empty() ? std::nullopt : std::optional(cpus[1]));
+        FLAGS_server_host, ServerFlags(),
+        cpus.empty() ? std::nullopt : std::optional(cpus[1]));
     if (!started.ok()) return Fail(started.status());
     server.emplace(*std::move(started));
     address = server->address();
@@ -278,7 +286,7 @@ int Main(int argc) {
     return 2;
   }
   if (FLAGS_control_fd >= 0) {
-    return ServeParent(FLAGS_control_fd, SettingsOfFlags());
+    return ServeParent(FLAGS_control_fd, FLAGS_server_host, SettingsOfFlags());
   }
   if (!FLAGS_serve.empty()) {
     return ServeForEver(FLAGS_serve, SettingsOfFlags());

@@ -106,7 +106,8 @@ rpc::ChannelArguments ChannelArgumentsOf(const EndpointSettings& settings) {
 }
 
 absl::StatusOr<ServerProcess> ServerProcess::Start(
-    const std::vector<std::string>& flags, std::optional<int> cpu) {
+    const std::string& host, const std::vector<std::string>& flags,
+    std::optional<int> cpu) {
   int fds[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
     return ErrnoError("socketpair");
@@ -136,7 +137,7 @@ absl::StatusOr<ServerProcess> ServerProcess::Start(
                                           : "it ended without a word"));
   }
   process.address_ =
-      absl::StrCat("rdma://127.0.0.1:", line.substr(std::strlen(kListening)));
+      absl::StrCat("rdma://", host, ":", line.substr(std::strlen(kListening)));
   return process;
 }
 
@@ -147,8 +148,10 @@ ServerProcess::~ServerProcess() {
   }
 }
 
-int ServeParent(int control_fd, const EndpointSettings& settings) {
-  const auto running = StartServer("rdma://127.0.0.1:0", settings);
+int ServeParent(int control_fd, const std::string& host,
+                const EndpointSettings& settings) {
+  const auto running =
+      StartServer(absl::StrCat("rdma://", host, ":0"), settings);
   if (!running.ok()) {
     WriteAll(control_fd,
              absl::StrCat(kFailed, running.status().ToString(), "\n"));

@@ -2,7 +2,7 @@
 // itself on another host.
 //
 //   absl::StatusOr<ServerProcess> server =
-//       ServerProcess::Start({"--device=soft"}, /*cpu=*/0);
+//       ServerProcess::Start("127.0.0.1", {"--device=soft"}, /*cpu=*/0);
 //   channel = rpc::CreateChannel(server->address(), ...);
 //
 // Both sides of the start are here: ServerProcess is the parent's, ServeParent
@@ -36,12 +36,14 @@ rpc::ChannelArguments ChannelArgumentsOf(const EndpointSettings& settings);
 
 class ServerProcess {
  public:
-  // Runs this program again with `flags` and --control_fd=N, bound to `cpu`
-  // (none: not bound). Blocks until it listens, and returns its error where it
-  // cannot. The calling thread may be left bound to `cpu`: bind it anew.
-  // REQUIRES: the process has no other thread yet.
+  // Runs this program again with `flags`, which tell it to listen on `host`,
+  // and
+  // --control_fd=N, bound to `cpu` (none: not bound). Blocks until it listens,
+  // and returns its error where it cannot. The calling thread may be left bound
+  // to `cpu`: bind it anew. REQUIRES: the process has no other thread yet.
   static absl::StatusOr<ServerProcess> Start(
-      const std::vector<std::string>& flags, std::optional<int> cpu);
+      const std::string& host, const std::vector<std::string>& flags,
+      std::optional<int> cpu);
 
   ServerProcess(ServerProcess&& other) noexcept
       : pid_(std::exchange(other.pid_, -1)),
@@ -51,7 +53,7 @@ class ServerProcess {
   // Has it end in order, and waits for that.
   ~ServerProcess();
 
-  // "rdma://127.0.0.1:PORT".
+  // "rdma://HOST:PORT".
   const std::string& address() const { return address_; }
 
  private:
@@ -63,9 +65,10 @@ class ServerProcess {
   std::string address_;
 };
 
-// Serves on a free port of 127.0.0.1 until the parent closes `control_fd`.
+// Serves on a free port of `host` until the parent closes `control_fd`.
 // Returns the process's exit status.
-int ServeParent(int control_fd, const EndpointSettings& settings);
+int ServeParent(int control_fd, const std::string& host,
+                const EndpointSettings& settings);
 
 // Serves on `address` until the process is ended by SIGINT or SIGTERM.
 // Returns the process's exit status.

@@ -43,7 +43,9 @@ DeviceContext::Options DeviceOptionsOf(const rpc::TransportOptions& options) {
 Poller::Options PollerOptionsOf(const rpc::TransportOptions& options) {
   Poller::Options result;
   result.receive_budget_bytes = options.receive_budget_bytes;
-  if (options.spin >= absl::ZeroDuration()) result.spin = options.spin;
+  if (options.spin >= absl::ZeroDuration()) {
+    result.spin = result.longest_spin = options.spin;
+  }
   return result;
 }
 

@@ -209,7 +209,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
                      std::vector<ibv_sge>* sges, SendEntry* holds);
   std::byte* WriteFront(Outgoing& out, std::byte* to);
   void PostSend(Outgoing& out, const ibv_sge* sges, int count, bool is_inline,
-                SendEntry holds, absl::Span<ibv_send_wr> first = {});
+                SendEntry* holds, absl::Span<ibv_send_wr> first = {});
   void AfterPost(const Outgoing& out);
   void FailFrame(const Outgoing& out, const absl::Status& why);
   void SendControl(FrameKind kind, const OfferKey& key, uint32_t detail,

@@ -166,7 +166,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
     Append(at, out.attachment);
     const ibv_sge sge = {reinterpret_cast<uint64_t>(scratch),
                          static_cast<uint32_t>(frame_bytes), 0};
-    PostSend(out, &sge, 1, /*is_inline=*/true, {});
+    PostSend(out, &sge, 1, /*is_inline=*/true, nullptr);
     AfterPost(out);
     return PostResult::kPosted;
   }
@@ -174,7 +174,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
   ibv_sge sge;
   SendEntry holds;
   if (GatherInPlace(out, front_bytes, &sge, &holds)) {
-    PostSend(out, &sge, 1, /*is_inline=*/false, std::move(holds));
+    PostSend(out, &sge, 1, /*is_inline=*/false, &holds);
     AfterPost(out);
     return PostResult::kPosted;
   }
@@ -182,7 +182,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
   if (frame_bytes > kCopyBytes &&
       GatherBuffers(out, front_bytes, &sges, &holds)) {
     PostSend(out, sges.data(), static_cast<int>(sges.size()),
-             /*is_inline=*/false, std::move(holds));
+             /*is_inline=*/false, &holds);
     AfterPost(out);
     return PostResult::kPosted;
   }
@@ -196,7 +196,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
   sge = {reinterpret_cast<uint64_t>(buffer->data()),
          static_cast<uint32_t>(frame_bytes), RegisteredMemory::LkeyOf(*buffer)};
   holds.buffers.push_back(*std::move(buffer));
-  PostSend(out, &sge, 1, /*is_inline=*/false, std::move(holds));
+  PostSend(out, &sge, 1, /*is_inline=*/false, &holds);
   AfterPost(out);
   return PostResult::kPosted;
 }
@@ -333,7 +333,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
     // The frame waited in the queue, and its call has ended.
     ExpireOffers({out.fields.slot, out.fields.call_sequence}, /*wanted=*/true);
   }
-  PostSend(out, &sge, 1, is_inline, std::move(holds), absl::MakeSpan(binds));
+  PostSend(out, &sge, 1, is_inline, &holds, absl::MakeSpan(binds));
   TransportCounters::Get().rendezvous_messages_sent.fetch_add(
       1, std::memory_order_relaxed);
   AfterPost(out);
@@ -354,15 +354,16 @@ std::byte* Connection::WriteFront(Outgoing& out, std::byte* to) {
   return Append(to + PrefixBytes(out.fields), out.header);
 }
 
-// `first` go before it, with the same doorbell.
+// Takes what the frame `holds`, if it is not null. `first` go before it, with
+// the same doorbell.
 void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
-                          bool is_inline, SendEntry holds,
+                          bool is_inline, SendEntry* holds,
                           absl::Span<ibv_send_wr> first) {
   ibv_send_wr wr;
   // Buffers that are held go back soon.
-  bool signaled = out.signaled || !holds.buffers.empty();
+  bool signaled = out.signaled || (holds != nullptr && !holds->buffers.empty());
   SendEntry& entry = send_queue_.Push(&signaled, &wr.wr_id);
-  entry.buffers = std::move(holds.buffers);
+  if (holds != nullptr) entry.buffers = std::move(holds->buffers);
   wr.next = nullptr;
   wr.sg_list = const_cast<ibv_sge*>(sges);
   wr.num_sge = count;

@@ -18,9 +18,12 @@ namespace rdma {
 namespace {
 
 // How often a busy driver looks at what the CQ does not show: the clock every
-// so many turns, timers and the connection manager when the clock says so.
+// so many turns, timers when the clock says so, and the device's and the
+// connection manager's events, which on hardware take a system call each, as
+// often only where the last look found some.
 constexpr uint32_t kTurnsPerClock = 64;
 constexpr int64_t kLookAroundNs = 50'000;
+constexpr int64_t kQuietEventsNs = 500'000;
 // A thousand clients that reconnect at once do not hold up the others' calls:
 // each event may create a QP, which takes a device up to a millisecond.
 constexpr int kCmEventsPerLook = 8;
@@ -55,7 +58,7 @@ Poller::Poller(std::shared_ptr<DeviceContext> context, CallDeliverer* deliverer,
                const Options& options)
     : context_(std::move(context)),
       deliverer_(deliverer),
-      spin_ns_(absl::ToInt64Nanoseconds(options.spin)),
+      idle_spin_(options.spin, std::max(options.spin, options.longest_spin)),
       timers_(NowNs()),
       calls_(options.number) {}
 
@@ -177,18 +180,17 @@ bool Poller::OpenForOthers() {
   }
 }
 
-void Poller::Leave() {
+bool Poller::Leave() {
   const bool calls_run = calls_.live() > 0;
   const bool work_left = OpenForOthers();
   if (waiter_count_.load(std::memory_order_seq_cst) > 0) {
     absl::MutexLock lock(&waiters_mutex_);
-    for (rpc::Event* waiter : waiters_) {
-      if (waiter->is_set()) continue;
+    if (rpc::Event* const waiter = FirstWaiter()) {
       waiter->Nudge();
-      return;
+      return true;
     }
   }
-  if (!work_left && !calls_run) return;  // the monitor's is soon enough
+  if (!work_left && !calls_run) return false;  // the monitor's is soon enough
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They wake with what comes from the peer; callbacks that are due already
     // would wait for that.
@@ -196,6 +198,20 @@ void Poller::Leave() {
   } else if (active_keepers_.load(std::memory_order_seq_cst) == 0) {
     SendKeeper();
   }
+  return false;
+}
+
+rpc::Event* Poller::FirstWaiter() const {
+  const auto found =
+      std::find_if(waiters_.begin(), waiters_.end(),
+                   [](const rpc::Event* waiter) { return !waiter->is_set(); });
+  return found == waiters_.end() ? nullptr : *found;
+}
+
+bool Poller::SomebodyWaits() const {
+  if (waiter_count_.load(std::memory_order_relaxed) == 0) return false;
+  absl::MutexLock lock(&waiters_mutex_);
+  return FirstWaiter() != nullptr;
 }
 
 // ---- Driving.
@@ -240,13 +256,13 @@ void Poller::DriveUntil(Role role, Done done) {
       idle_since_ns = 0;
       continue;
     }
-    CpuRelax();
     if (++idle_turns % kTurnsPerClock != 0) continue;
     const int64_t now_ns = NowNs();
     if (idle_since_ns == 0) idle_since_ns = now_ns;
-    if (now_ns - idle_since_ns >= spin_ns_) {
+    if (now_ns - idle_since_ns >= idle_spin_.limit_ns()) {
       Sleep(role, done);
       if (!turnstile_.HeldByMe()) return;
+      idle_spin_.OnWoken(NowNs() - idle_since_ns);
       idle_since_ns = 0;
     }
   }
@@ -260,7 +276,7 @@ bool Poller::Turn() {
     busy = true;
     if (!RunReadyCalls()) return true;
   }
-  FlushDirty();
+  if (!dirty_.empty()) FlushDirty();
   receive_pool_->Replenish();
   if (++turns_ % kTurnsPerClock == 0) busy |= LookAround();
   return busy;
@@ -295,6 +311,11 @@ bool Poller::PollCompletions() {
 // something waits for the next.
 bool Poller::OnSwept() {
   swept_ = 0;
+  // As a rule nobody waits for a sweep, and a driver that spins comes by often.
+  if (dying_.empty() && graveyard_.empty() && notify_after_sweep_.empty() &&
+      notify_when_polled_.empty()) {
+    return false;
+  }
   dying_.clear();
   dying_.swap(graveyard_);
   if (!notify_after_sweep_.empty() || !notify_when_polled_.empty()) {
@@ -371,6 +392,13 @@ bool Poller::LookAround() {
   if (now_ns - last_look_ns_ < kLookAroundNs) return false;
   last_look_ns_ = now_ns;
   timers_.Advance(now_ns);
+  if (now_ns < next_event_look_ns_) return false;
+  const bool any = HandleEvents();
+  next_event_look_ns_ = any ? 0 : now_ns + kQuietEventsNs;
+  return any;
+}
+
+bool Poller::HandleEvents() {
   bool any = context_->HandleEvents();
   for (int i = 0; i < kCmEventsPerLook; ++i) {
     std::optional<CmEvent> event = cm_->GetEvent();
@@ -432,6 +460,12 @@ int Poller::SleepTimeoutMs() {
   return static_cast<int>(std::min<int64_t>(left_ns / 1'000'000 + 1, 60'000));
 }
 
+void Poller::LookAroundNextTurn() {
+  turns_ = kTurnsPerClock - 1;
+  last_look_ns_ = 0;
+  next_event_look_ns_ = 0;
+}
+
 template <typename Done>
 void Poller::Sleep(Role role, Done done) {
   channel_->DrainEvents();
@@ -449,8 +483,7 @@ void Poller::Sleep(Role role, Done done) {
   }
   if (ibv_req_notify_cq(cq_->get(), 0) != 0) return;
   // What completed before the arming raises no event: ibv_req_notify_cq(3).
-  last_look_ns_ = 0;
-  turns_ = kTurnsPerClock - 1;
+  LookAroundNextTurn();
   if (Turn() || !turnstile_.HeldByMe()) return;
 
   const int timeout_ms = SleepTimeoutMs();
@@ -473,9 +506,7 @@ void Poller::Sleep(Role role, Done done) {
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   sleeping_waiters_.fetch_sub(waiters, std::memory_order_seq_cst);
   PollerMonitor::Get().Activate();
-  if (!turnstile_.TryEnter()) return;
-  last_look_ns_ = 0;
-  turns_ = kTurnsPerClock - 1;
+  if (turnstile_.TryEnter()) LookAroundNextTurn();
 }
 
 // ---- Keepers.
@@ -541,9 +572,12 @@ void Poller::KeeperMain() {
       ParkKeeper();
       continue;
     }
-    DriveUntil(Role::kKeeper,
-               [this] { return stopping_.load(std::memory_order_relaxed); });
-    if (turnstile_.HeldByMe()) Leave();
+    // A thread that waits for its answer gets it without a hand-over where it
+    // drives itself.
+    DriveUntil(Role::kKeeper, [this] {
+      return stopping_.load(std::memory_order_relaxed) || SomebodyWaits();
+    });
+    if (turnstile_.HeldByMe() && Leave()) ParkKeeper();
   }
 }
 

@@ -35,6 +35,7 @@
 #include "rdma_transport/call.h"
 #include "rdma_transport/device_context.h"
 #include "rdma_transport/device_use.h"
+#include "rdma_transport/idle_spin.h"
 #include "rdma_transport/provider/provider.h"
 #include "rdma_transport/receive_pool.h"
 #include "rdma_transport/timer_wheel.h"
@@ -98,7 +99,9 @@ class Poller {
     uint64_t receive_budget_bytes = uint64_t{64} << 20;
     uint32_t srq_depth = kWishedSrqDepth;
     int cq_depth = kWishedCqDepth;  // to begin with
+    // How long a driver without work polls; see IdleSpin.
     absl::Duration spin = absl::Microseconds(50);
+    absl::Duration longest_spin = absl::Microseconds(400);
     uint32_t number = 0;  // of its call table
   };
 
@@ -269,6 +272,8 @@ class Poller {
   bool RunTasks();
   void FlushDirty();
   bool LookAround();
+  void LookAroundNextTurn();
+  bool HandleEvents();
   // A keeper drives for others; a waiter for what makes its `done` true, which
   // another thread may do meanwhile.
   enum class Role { kKeeper, kWaiter };
@@ -283,7 +288,10 @@ class Poller {
   // Lets others in, with no task left undone. True: callbacks are due, which
   // the next driver makes.
   bool OpenForOthers();
-  void Leave();
+  // Lets others in, and has the first of the waiters come. False: none waits.
+  bool Leave();
+  rpc::Event* FirstWaiter() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiters_mutex_);
+  bool SomebodyWaits() const;
   void WaitForTurn(rpc::Event& event);
   void WakeSleepers();
   // There is work for whoever sleeps on the poller's events.
@@ -305,7 +313,6 @@ class Poller {
 
   const std::shared_ptr<DeviceContext> context_;
   CallDeliverer* const deliverer_;
-  const int64_t spin_ns_;
 
   // In the order of creation.
   std::unique_ptr<CompletionChannel> channel_;
@@ -319,12 +326,14 @@ class Poller {
   Turnstile turnstile_;
 
   // The driver's.
+  IdleSpin idle_spin_;
   static constexpr int kCompletionBatch = 32;
   ibv_wc completions_[kCompletionBatch];
   int next_completion_ = 0;
   int completion_count_ = 0;
   uint32_t turns_ = 0;
   int64_t last_look_ns_ = 0;
+  int64_t next_event_look_ns_ = 0;
   TimerWheel timers_;
   CallTable calls_;
   absl::flat_hash_map<uint32_t, PolledConnection*> connections_;
@@ -352,7 +361,7 @@ class Poller {
 
   // Threads in Wait that do not drive.
   std::atomic<int> waiter_count_{0};
-  absl::Mutex waiters_mutex_;
+  mutable absl::Mutex waiters_mutex_;
   std::vector<rpc::Event*> waiters_ ABSL_GUARDED_BY(waiters_mutex_);
 
   // Keepers.

@@ -27,6 +27,11 @@ struct SendEntry {
   absl::InlinedVector<rpc::Buffer, 2> buffers;
   IncomingRead* read = nullptr;  // of a READ
   uint64_t revoked_offer = 0;    // of a LOCAL_INV that ends an offer, else 0
+
+  // Nothing depends on its completion but its slot.
+  bool IsPlain() const {
+    return buffers.empty() && read == nullptr && revoked_offer == 0;
+  }
 };
 
 class SendQueue {
@@ -78,9 +83,10 @@ class SendQueue {
   void Complete(uint64_t wr_id, Done&& done) {
     const uint64_t through = wr_id >> 1;
     while (oldest_ <= through && oldest_ < next_) {
-      SendEntry entry =
-          std::exchange(entries_[oldest_ % entries_.size()], SendEntry());
-      ++oldest_;
+      SendEntry& slot = entries_[oldest_++ % entries_.size()];
+      // `done` may push, and so reuse the slot. Most are plain: no moving then.
+      SendEntry entry;
+      if (!slot.IsPlain()) entry = std::exchange(slot, SendEntry());
       done(entry);
     }
   }

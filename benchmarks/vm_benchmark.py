@@ -1,0 +1,121 @@
+"""The part of tools/vm_benchmark that runs inside the VM; see its --help.
+
+All figures of a round come right after one another. Reading goes the same way on both
+sides: rpc_bench's server READs the requests, so perftest's client, which is the one
+that READs, runs where that server does.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+import comparison
+import perftest
+
+PAYLOAD = 64
+LARGE = 1 << 20
+# READs (perftest), calls (Verbena) under way. rxe allows 16 READs or more on a QP.
+DEPTH = 16
+LATENCY_ROUND_TRIPS = 5000
+READS = 200
+SECONDS = 1.0
+SECONDS_TO_RUN = 120
+
+SEND_LAT = "2 x ib_send_lat, 64 B"
+READ_LAT = "ib_read_lat, 64 B"
+READ_BW = "ib_read_bw, 1 MiB"
+ROUND_TRIP = "round trip, 64 B"
+ATTACHMENT_BW = "1 MiB requests, attachment"
+BYTES_BW = "1 MiB requests, bytes field"
+
+ROWS = [
+    comparison.Row(ROUND_TRIP, "us", SEND_LAT),
+    comparison.Row(ATTACHMENT_BW, "GB/s", READ_BW),
+    comparison.Row(BYTES_BW, "GB/s", READ_BW),
+    comparison.Row(READ_LAT, "us", None),
+]
+
+
+def ends():
+    """rxe0 and rxe1, as tools/vm made them."""
+    return (perftest.End("rxe0", os.environ["VERBENA_VM_ADDRESS"], 0),
+            perftest.End("rxe1", os.environ["VERBENA_VM_PEER_ADDRESS"], 1))
+
+
+def latency(program, near, far):
+    # Not inline: perftest does that on no device that it does not know, such as rxe.
+    lines = perftest.run([program, "-s", str(PAYLOAD), "-n", str(LATENCY_ROUND_TRIPS)],
+                         server=far, client=near)
+    return perftest.typical_us(lines)
+
+
+def read_bandwidth(near, far):
+    lines = perftest.run(
+        ["ib_read_bw", "-s", str(LARGE), "-n", str(READS), "-t", str(DEPTH), "-o", str(DEPTH)],
+        server=near, client=far)
+    return perftest.gigabytes_per_s(lines)
+
+
+def rpc(binary, near, far, words):
+    """One line of rpc_bench: client near, server far."""
+    command = [
+        binary, "--json", "--device=" + near.device, "--server_device=" + far.device,
+        "--server_host=" + far.address, "--cpus=%d,%d" % (near.cpu, far.cpu),
+        "--seconds=%g" % SECONDS] + words
+    result = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=SECONDS_TO_RUN,
+                            check=False)
+    if result.returncode != 0:
+        raise perftest.Error("%s failed with status %d"
+                             % (" ".join(command), result.returncode))
+    return json.loads(result.stdout)
+
+
+def run_round(binary):
+    """Yields names and values."""
+    near, far = ends()
+    yield SEND_LAT, 2 * latency("ib_send_lat", near, far)
+    line = rpc(binary, near, far, ["--mode=latency", "--payload_bytes=%d" % PAYLOAD])
+    yield ROUND_TRIP, line["p50_ns"] / 1000
+    yield READ_LAT, latency("ib_read_lat", near, far)
+    large = ["--mode=bandwidth", "--payload_bytes=%d" % LARGE, "--concurrency=%d" % DEPTH]
+    yield ATTACHMENT_BW, rpc(binary, near, far, large + ["--attachment"])["gigabytes_per_s"]
+    yield READ_BW, read_bandwidth(near, far)
+    yield BYTES_BW, rpc(binary, near, far, large)["gigabytes_per_s"]
+
+
+def summary(figures):
+    return {"summary": {
+        "roundtrip_64_vs_ib_send_lat": round(figures.ratio(ROUND_TRIP, SEND_LAT).median, 3),
+        "bandwidth_1MiB_vs_ib_read_bw": round(figures.ratio(ATTACHMENT_BW, READ_BW).median, 3),
+    }}
+
+
+def main(arguments):
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rpc_bench", required=True)
+    parser.add_argument("--rounds", type=int, required=True)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args(arguments)
+    figures = comparison.Comparison()
+    lines = []
+    for number in range(1, options.rounds + 1):
+        print("vm_benchmark: round %d of %d" % (number, options.rounds), file=sys.stderr)
+        try:
+            for name, value in run_round(options.rpc_bench):
+                figures.add(name, value)
+                unit = "GB/s" if name in (ATTACHMENT_BW, BYTES_BW, READ_BW) else "us"
+                lines.append({"round": number, "figure": name, "unit": unit, "value": value})
+        except (perftest.Error, subprocess.TimeoutExpired) as error:
+            print("vm_benchmark: %s" % error, file=sys.stderr)
+            return 1
+    if not options.json:
+        print("\n".join(comparison.table(figures, ROWS)), end="\n\n")
+    for line in lines + [summary(figures)]:
+        print(json.dumps(line))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
