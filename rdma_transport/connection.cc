@@ -297,6 +297,13 @@ bool Connection::GrowSendQueue(uint32_t count) {
   return send_queue_.HasRoom(count);
 }
 
+void Connection::GiveBackCompletions() {
+  if (send_queue_.depth() > kIdleSendSlots && queue_.empty() &&
+      send_queue_.used() <= kIdleSendSlots) {
+    ResizeSendQueue(kIdleSendSlots);
+  }
+}
+
 // REQUIRES: the completions are reserved, where it is to be deeper.
 void Connection::ResizeSendQueue(uint32_t depth) {
   send_queue_.Resize(depth);

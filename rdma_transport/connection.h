@@ -126,6 +126,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void Flush() override;
   void OnDeviceError(const absl::Status& why, bool completions_lost) override;
   void OnPolled() override;
+  void GiveBackCompletions() override;
   void OnCmEvent(CmEvent& event) override;
 
  private:

@@ -337,9 +337,7 @@ void Connection::OnShrinkTimer() {
     given = idle ? send_credits_.GiveBack(peer_initial_credits_)
                  : send_credits_.GiveBackUnused(peer_initial_credits_);
   }
-  if (idle && send_queue_.empty() && send_queue_.depth() > kIdleSendSlots) {
-    ResizeSendQueue(kIdleSendSlots);
-  }
+  if (idle) GiveBackCompletions();
   // Of an idle one, the frame also tells that all before it has completed.
   const bool settle = idle && send_queue_.ends_unsignaled() &&
                       send_queue_.depth() > kIdleSendSlots;

@@ -63,6 +63,8 @@ class PolledConnection {
                              bool completions_lost) = 0;
   // All that had arrived when NotifyWhenPolled was called has been handled.
   virtual void OnPolled() = 0;
+  // Others want what it has of the CQ's entries and does not use.
+  virtual void GiveBackCompletions() = 0;
 
   virtual ~PolledConnection() = default;
 
@@ -154,7 +156,8 @@ class Poller {
   // ---- The driver only.
 
   // Promises room in the CQ for so many completions of a connection, and makes
-  // it where need be. RESOURCE_EXHAUSTED where the device has no more.
+  // it where need be, or has connections give back what they do not use.
+  // RESOURCE_EXHAUSTED where the device has no more.
   absl::Status ReserveCompletions(uint32_t count);
   // The same for a connection that could do with less: only out of the first
   // half, so that there is always room for others.

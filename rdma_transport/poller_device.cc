@@ -83,6 +83,11 @@ void Poller::BreakConnections(const absl::Status& why, bool completions_lost) {
 absl::Status Poller::ReserveCompletions(uint32_t count) {
   const uint64_t most =
       static_cast<uint64_t>(context_->device()->attributes().max_cqe);
+  if (uint64_t{reserved_completions_} + count > most) {
+    for (const auto& [number, connection] : connections_) {
+      connection->GiveBackCompletions();
+    }
+  }
   const uint64_t wanted = uint64_t{reserved_completions_} + count;
   const auto depth = static_cast<uint64_t>(cq_->depth());
   if (wanted > most) {

@@ -54,6 +54,7 @@ class SendQueue {
   bool HasRoom(uint32_t count) const {
     return next_ - oldest_ + count <= entries_.size();
   }
+  uint32_t used() const { return static_cast<uint32_t>(next_ - oldest_); }
   bool empty() const { return next_ == oldest_; }
   // Whether nothing posted so far tells of the newest entries' completion.
   bool ends_unsignaled() const { return unsignaled_ > 0; }
