@@ -129,9 +129,10 @@ TEST_P(SleepingOwnerTest, AMessageOfBeforeTheConnectionIsReported) {
                            {.rnr_retry_count = 7}, pump().patience(), nullptr)
                   .ok());
   Sleep(client());
-  pump().Unwatch(&client().manager());
   const std::optional<CmEvent> request = pump().Await(&server().manager());
   ASSERT_TRUE(request.has_value());
+  // From here on the client's side of the connection is looked at by nobody.
+  pump().Unwatch(&client().manager());
   ASSERT_TRUE(
       server().manager().Accept(request->id, far, {.rnr_retry_count = 7}).ok());
   ASSERT_EQ(0, Post(far, SendWr(2)));

@@ -14,13 +14,13 @@ VM_TAGS = [
 # A busy host may take several times as long as a quiet one, which takes minutes.
 _SECONDS = 1500
 
-def in_vm_test(name, programs):
+def in_vm_test(name, programs, devices = 2):
     """All of `programs` in one VM, which costs one boot; see in_vm.sh."""
     native.sh_test(
         name = name,
         timeout = "eternal",
         srcs = ["in_vm.sh"],
-        args = [str(_SECONDS)] +
+        args = [str(_SECONDS), str(devices)] +
                ["$(location %s)" % program for program in programs],
         data = ["//tools:vm_files"] + programs,
         tags = VM_TAGS,

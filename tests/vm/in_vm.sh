@@ -2,11 +2,11 @@
 # Runs test programs one after the other in a VM that has soft-RoCE (tools/vm),
 # and reports their cases as its own:
 #
-#   in_vm.sh SECONDS PROGRAM...
+#   in_vm.sh SECONDS DEVICES PROGRAM...
 #
-# Each gets the environment of tests/conformance/hardware_provider_under_test.cc:
-# clients on rxe0, servers on rxe1, and the cable between. SECONDS are for all of
-# them together. Where no VM can run this is one case, which is skipped and says
+# Each gets the environment of tests/conformance/hardware_provider_under_test.cc.
+# DEVICES is 2: clients on rxe0, servers on rxe1, and the cable between; or 1: both
+# on rxe0, the only one there is. SECONDS are for all of them together. Where no VM can run this is one case, which is skipped and says
 # why.
 #
 # The guest expands what it is given:
@@ -37,16 +37,23 @@ status=0
 env -u XML_OUTPUT_FILE -u TEST_PREMATURE_EXIT_FILE \
   tools/vm --no-install --results="$results" --timeout="$seconds" --cwd="$PWD" \
   sh -c '
-    export VERBENA_TEST_DEVICE=rxe0 VERBENA_TEST_SERVER_DEVICE=rxe1
-    export VERBENA_TEST_ADDRESS=$VERBENA_VM_PEER_ADDRESS
+    devices=$1
+    shift
     # rxe0 reaches $VERBENA_VM_ADDRESS, its own, from rxe1 only. This one it
     # reaches by itself.
-    export VERBENA_TEST_CLIENT_ADDRESS=10.77.1.1
+    export VERBENA_TEST_DEVICE=rxe0 VERBENA_TEST_CLIENT_ADDRESS=10.77.1.1
+    export VERBENA_TEST_ADDRESS=$VERBENA_TEST_CLIENT_ADDRESS
+    if [ "$devices" = 2 ]; then
+      export VERBENA_TEST_SERVER_DEVICE=rxe1
+      export VERBENA_TEST_ADDRESS=$VERBENA_VM_PEER_ADDRESS
+    else
+      rdma link delete rxe1
+    fi
     export TEST_TMPDIR=/tmp
     export VERBENA_TEST_NETDEV=veth0 VERBENA_TEST_SERVER_NETDEV=veth1
     export VERBENA_TEST_NAME=servers-device
     echo "$VERBENA_TEST_ADDRESS $VERBENA_TEST_NAME" >>/etc/hosts
-    ip addr add $VERBENA_TEST_CLIENT_ADDRESS/32 dev veth0
+    ip addr add $VERBENA_TEST_CLIENT_ADDRESS/24 dev veth0
     until grep -qs 0a4d:0101 /sys/class/infiniband/rxe0/ports/1/gids/*; do
       sleep 0.1  # the kernel adds GIDs in the background, and tells nobody
     done
