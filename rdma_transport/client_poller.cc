@@ -12,7 +12,8 @@
 namespace rdma {
 namespace {
 
-using Key = std::tuple<DeviceContext::Options, uint64_t, absl::Duration>;
+using Key = std::tuple<DeviceContext::Options, uint64_t, absl::Duration,
+                       absl::Duration>;
 
 struct Registry {
   absl::Mutex mutex;
@@ -78,7 +79,8 @@ absl::StatusOr<std::shared_ptr<ClientPoller>> ClientPoller::Get(
     const rpc::TransportOptions& options) {
   const Poller::Options poller_options = PollerOptionsOf(options);
   const Key key = {DeviceOptionsOf(options),
-                   poller_options.receive_budget_bytes, poller_options.spin};
+                   poller_options.receive_budget_bytes, poller_options.spin,
+                   poller_options.longest_spin};
   Registry& registry = GetRegistry();
   absl::MutexLock lock(&registry.mutex);
   std::weak_ptr<ClientPoller>& slot = registry.pollers[key];

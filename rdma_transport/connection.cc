@@ -16,6 +16,9 @@ namespace {
 constexpr uint32_t kMinSendQueueDepth =
     2 * kMaxSegments + 1 + SendQueue::kSignalEvery - 1;
 static_assert(kWishedSendQueueDepth >= kMinSendQueueDepth);
+// What it takes to send one, beyond what an idle connection has. New
+// connections leave as much in the CQ, or nothing large could be sent by any.
+constexpr uint32_t kOneOffer = kMinSendQueueDepth - kIdleSendSlots;
 
 ConnectionParameters ParametersOf(const rpc::FabricOptions& fabric,
                                   const Handshake& handshake) {
@@ -85,7 +88,8 @@ absl::Status Connection::Init() {
   }
   qp_send_depth_ = std::min(kWishedSendQueueDepth, qp_->depths().max_send_wr);
   // Each may complete, where the connection breaks also the unsignaled ones.
-  if (absl::Status status = poller_->ReserveCompletions(kIdleSendSlots);
+  if (absl::Status status =
+          poller_->ReserveCompletions(kIdleSendSlots, kOneOffer);
       !status.ok()) {
     return status;
   }
@@ -289,7 +293,7 @@ bool Connection::GrowSendQueue(uint32_t count) {
   if (poller_->ReserveMoreCompletions(qp_send_depth_ - depth).ok()) {
     ResizeSendQueue(qp_send_depth_);
   } else if (depth < kMinSendQueueDepth &&
-             poller_->ReserveCompletions(kMinSendQueueDepth - depth).ok()) {
+             poller_->ReserveCompletions(kMinSendQueueDepth - depth, 0).ok()) {
     ResizeSendQueue(kMinSendQueueDepth);
   } else {
     poller_->NotifyWhenUnreserved(this);
@@ -298,8 +302,10 @@ bool Connection::GrowSendQueue(uint32_t count) {
 }
 
 void Connection::GiveBackCompletions() {
+  // A free slot is left: for what makes the queue's last unsignaled entries
+  // complete.
   if (send_queue_.depth() > kIdleSendSlots && queue_.empty() &&
-      send_queue_.used() <= kIdleSendSlots) {
+      send_queue_.used() < kIdleSendSlots) {
     ResizeSendQueue(kIdleSendSlots);
   }
 }
@@ -307,10 +313,12 @@ void Connection::GiveBackCompletions() {
 // REQUIRES: the completions are reserved, where it is to be deeper.
 void Connection::ResizeSendQueue(uint32_t depth) {
   send_queue_.Resize(depth);
-  if (depth < reserved_completions_) {
-    poller_->UnreserveCompletions(reserved_completions_ - depth);
+  const uint32_t reserved = std::exchange(reserved_completions_, depth);
+  if (depth < reserved) {
+    poller_->UnreserveCompletions(reserved - depth);
+  } else {
+    ArmShrinkTimer();
   }
-  reserved_completions_ = depth;
 }
 
 // ---- Keepalive.
@@ -337,9 +345,12 @@ void Connection::OnKeepaliveTimer() {
         absl::FormatDuration(options_.keepalive_time +
                              options_.keepalive_timeout))));
   }
-  sign_wanted_ = true;
   // Where the peer has not even left a credit for it, it owes a sign anyway.
-  if (send_credits_.CanSendCredits() && HasSendRoom(1)) {
+  // Where there is no room to ask, that is not its fault.
+  if (!send_credits_.CanSendCredits()) {
+    sign_wanted_ = true;
+  } else if (HasSendRoom(1)) {
+    sign_wanted_ = true;
     Outgoing out;
     out.fields.kind = FrameKind::kCredit;
     out.fields.flags = kWantAnswer;

@@ -76,6 +76,10 @@ struct TransportCounters {
   static TransportCounters& Get();
 };
 
+// Slots of an idle connection's send queue that the CQ has entries for; see
+// docs/flow_control.md.
+inline constexpr uint32_t kIdleSendSlots = 16;
+
 class Connection final : public PolledConnection, public CmEventHandler {
  public:
   // Starts connecting. The owner hears OnConnectionUp or OnConnectionDown
@@ -134,10 +138,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   static constexpr size_t kMaxInlineBytes = kWishedInlineBytes;
   // Calls that a client may have open at once.
   static constexpr uint32_t kMaxCalls = 1u << 16;
-  // Frames granted to an idle connection, and slots of its send queue that the
-  // CQ has entries for; see docs/flow_control.md.
+  // Frames granted to an idle connection; see docs/flow_control.md.
   static constexpr uint32_t kInitialWindow = 3;
-  static constexpr uint32_t kIdleSendSlots = 16;
   static_assert(kInitialWindow >= kMinInitialCredits);
 
   // A frame on its way out. `header` and `small_message` are borrowed; Queue
@@ -267,6 +269,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void PostMarker();
   void CloseIfFlushed();
   bool HasSurplus() const;
+  void ArmShrinkTimer();
   void OnShrinkTimer();
   void ScheduleKeepalive(absl::Duration after);
   void OnKeepaliveTimer();

@@ -397,6 +397,7 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
       }
     }
   });
+  if (poller_->CompletionsAreWanted()) GiveBackCompletions();
   if (state_ == State::kClosing) {
     PostMarker();
     MaybeFinish();

@@ -57,15 +57,11 @@ std::string KeyOf(const HostPort& address,
 
 absl::StatusOr<std::shared_ptr<Endpoint>> Create(
     const HostPort& address, const rpc::TransportOptions& options) {
-  rpc::TransportOptions chosen = options;
-  if (options.device == kAutoDevice) {
-    chosen.device = DeviceToReach(address, options.fabric);
-  }
   absl::StatusOr<std::shared_ptr<ClientPoller>> poller =
-      ClientPoller::Get(chosen);
+      ClientPoller::Get(options);
   if (!poller.ok()) return poller.status();
   (*poller)->poller->StartKeepers();
-  return std::make_shared<Endpoint>(*std::move(poller), address, chosen);
+  return std::make_shared<Endpoint>(*std::move(poller), address, options);
 }
 
 // As long as its channels.
@@ -77,7 +73,12 @@ std::shared_ptr<Endpoint> ForChannel(std::shared_ptr<Lease> lease) {
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<Endpoint>> ConnectionPool::Get(
-    const HostPort& address, const rpc::TransportOptions& options) {
+    const HostPort& address, const rpc::TransportOptions& asked_for) {
+  rpc::TransportOptions options = asked_for;
+  // Before the lock: it may ask a resolver.
+  if (options.device == kAutoDevice) {
+    options.device = DeviceToReach(address, options.fabric);
+  }
   if (!options.share_connection) {
     absl::StatusOr<std::shared_ptr<Endpoint>> endpoint =
         Create(address, options);

@@ -91,9 +91,7 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
     return ProtocolError("more credits than there can be");
   }
   if (view.has(kWantCredits)) GrowWindow();
-  if (HasSurplus() && !shrink_timer_.scheduled()) {
-    poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
-  }
+  ArmShrinkTimer();
   if (!queue_.empty() || receive_credits_.ShouldGrantNow() ||
       !close_when_flushed_.ok()) {
     poller_->MarkDirty(this);
@@ -327,6 +325,12 @@ bool Connection::HasSurplus() const {
          send_queue_.depth() > kIdleSendSlots;
 }
 
+void Connection::ArmShrinkTimer() {
+  if (state_ == State::kUp && HasSurplus() && !shrink_timer_.scheduled()) {
+    poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
+  }
+}
+
 // Returns what is not needed: at once what an idle connection has, half at a
 // time the credits of a less busy one.
 void Connection::OnShrinkTimer() {
@@ -349,9 +353,7 @@ void Connection::OnShrinkTimer() {
     Submit(out);
     shrink_frames_ = frames_;  // no sign of being busy
   }
-  if (state_ == State::kUp && HasSurplus()) {
-    poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
-  }
+  ArmShrinkTimer();
 }
 
 void Connection::SendGoAway() {

@@ -85,6 +85,7 @@ void Connection::Flush() {
   PumpReads();
   if (state_ != State::kUp) return;
   SendCreditsIfDue();
+  if (poller_->CompletionsAreWanted()) GiveBackCompletions();
   if (!close_when_flushed_.ok() && state_ == State::kUp) CloseIfFlushed();
 }
 

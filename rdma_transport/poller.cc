@@ -97,6 +97,7 @@ absl::Status Poller::Init(const Options& options) {
   receive_pool_ = *pool;
   // A receive has one completion as well.
   reserved_completions_ = std::min(srq_depth, receive_pool_->capacity());
+  completion_limit_ = static_cast<uint32_t>(limits.max_cqe);
 
   auto cm = device->CreateConnectionManager();
   if (!cm.ok()) return cm.status();
@@ -572,6 +573,9 @@ void Poller::KeeperMain() {
       ParkKeeper();
       continue;
     }
+    // Whoever waits may get no CPU just now: something is done in any case.
+    Turn();
+    if (!turnstile_.HeldByMe()) continue;
     // A thread that waits for its answer gets it without a hand-over where it
     // drives itself.
     DriveUntil(Role::kKeeper, [this] {

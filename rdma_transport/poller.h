@@ -157,12 +157,15 @@ class Poller {
 
   // Promises room in the CQ for so many completions of a connection, and makes
   // it where need be, or has connections give back what they do not use.
-  // RESOURCE_EXHAUSTED where the device has no more.
-  absl::Status ReserveCompletions(uint32_t count);
+  // RESOURCE_EXHAUSTED where the device has no more, or would have less than
+  // `keep_free` left.
+  absl::Status ReserveCompletions(uint32_t count, uint32_t keep_free);
   // The same for a connection that could do with less: only out of the first
   // half, so that there is always room for others.
   absl::Status ReserveMoreCompletions(uint32_t count);
   void UnreserveCompletions(uint32_t count);
+  // Somebody waits for some.
+  bool CompletionsAreWanted() const { return !notify_when_unreserved_.empty(); }
   // Has it flushed when completions were given back. Once for each call.
   void NotifyWhenUnreserved(PolledConnection* connection) {
     if (std::exchange(connection->waits_for_completions_, true)) return;
@@ -378,6 +381,7 @@ class Poller {
 
   // The driver's, and not of the hot path.
   uint32_t reserved_completions_ = 0;
+  uint32_t completion_limit_ = 0;  // what the CQ can grow to
   absl::Status failure_;
   EventListener event_listener_{this};
 };

@@ -80,41 +80,43 @@ void Poller::BreakConnections(const absl::Status& why, bool completions_lost) {
   }
 }
 
-absl::Status Poller::ReserveCompletions(uint32_t count) {
-  const uint64_t most =
-      static_cast<uint64_t>(context_->device()->attributes().max_cqe);
-  if (uint64_t{reserved_completions_} + count > most) {
-    for (const auto& [number, connection] : connections_) {
-      connection->GiveBackCompletions();
+absl::Status Poller::ReserveCompletions(uint32_t count, uint32_t keep_free) {
+  const auto wanted = [&] {
+    return uint64_t{reserved_completions_} + count + keep_free;
+  };
+  for (;;) {
+    if (wanted() > completion_limit_) {
+      for (const auto& [number, connection] : connections_) {
+        connection->GiveBackCompletions();
+      }
     }
-  }
-  const uint64_t wanted = uint64_t{reserved_completions_} + count;
-  const auto depth = static_cast<uint64_t>(cq_->depth());
-  if (wanted > most) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "the completion queue's ", most, " entries, the most that the device ",
-        std::string(context_->device()->name()),
-        " has, are all promised to receives and connections"));
-  }
-  if (wanted > depth) {
-    const uint64_t larger = std::min(std::max(wanted, 2 * depth), most);
-    if (absl::Status status = cq_->Resize(static_cast<int>(larger));
-        !status.ok()) {
-      return status;
+    if (wanted() > completion_limit_) {
+      return absl::ResourceExhaustedError(
+          absl::StrCat("the completion queue's ", completion_limit_,
+                       " entries, the most that the device ",
+                       std::string(context_->device()->name()),
+                       " has, are all promised to receives and connections"));
     }
+    const auto depth = static_cast<uint32_t>(cq_->depth());
+    if (wanted() <= depth) break;
+    const uint64_t larger = std::min<uint64_t>(
+        std::max(wanted(), uint64_t{2} * depth), completion_limit_);
+    const absl::Status status = cq_->Resize(static_cast<int>(larger));
+    if (status.ok()) break;
+    // Some devices cannot. What there is has to do from now on.
+    rpc::Log(rpc::LogLevel::kInfo, status.ToString());
+    completion_limit_ = depth;
   }
   reserved_completions_ += count;
   return absl::OkStatus();
 }
 
 absl::Status Poller::ReserveMoreCompletions(uint32_t count) {
-  const auto most =
-      static_cast<uint32_t>(context_->device()->attributes().max_cqe);
-  if (uint64_t{reserved_completions_} + count > most / 2) {
+  if (uint64_t{reserved_completions_} + count > completion_limit_ / 2) {
     return absl::ResourceExhaustedError(
         "the other entries of the completion queue are kept for others");
   }
-  return ReserveCompletions(count);
+  return ReserveCompletions(count, 0);
 }
 
 void Poller::UnreserveCompletions(uint32_t count) {

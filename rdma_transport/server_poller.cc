@@ -64,6 +64,7 @@ void ServerPoller::Start(rpc::ServerSink* sink) {
     poller_->delivery.SetServerSink(sink);
   });
   poller_->poller->StartKeepers();
+  started_ = true;
 }
 
 // ---- Connections.
@@ -78,8 +79,10 @@ void ServerPoller::OnCmEvent(CmEvent& event) {
 
 void ServerPoller::OnConnectRequest(const CmEvent& event) {
   ConnectionManager& cm = poller_->poller->connection_manager();
-  if (sink_ == nullptr ||
-      connection_count_->load() >= options_.max_connections) {
+  // Other pollers of the server accept at the same time.
+  const bool fits = connection_count_->fetch_add(1) < options_.max_connections;
+  if (sink_ == nullptr || !fits) {
+    connection_count_->fetch_sub(1);
     const std::string reason =
         sink_ == nullptr
             ? "the server has not started yet"
@@ -95,8 +98,8 @@ void ServerPoller::OnConnectRequest(const CmEvent& event) {
       poller_->poller.get(), &poller_->delivery, this, event, options_);
   if (connection.ok()) {
     connections_.insert(*connection);
-    connection_count_->fetch_add(1);
   } else {
+    connection_count_->fetch_sub(1);
     rpc::Log(rpc::LogLevel::kWarning,
              absl::StrCat("connection rejected: ",
                           std::string(connection.status().message())));
@@ -169,17 +172,11 @@ std::string ServerPoller::device() const {
 
 // ---- Shutting down.
 
-void ServerPoller::StopListening(const SocketAddress& address) {
+void ServerPoller::TakeBackListen() {
   absl::Notification done;
   poller_->poller->Run([&] {
-    const auto found = std::find_if(
-        listeners_.begin(), listeners_.end(), [&address](CmId* listener) {
-          return listener->local_address().port() == address.port();
-        });
-    if (found != listeners_.end()) {
-      poller_->poller->connection_manager().Destroy(*found);
-      listeners_.erase(found);
-    }
+    poller_->poller->connection_manager().Destroy(listeners_.back());
+    listeners_.pop_back();
     done.Notify();
   });
   done.WaitForNotification();
@@ -199,7 +196,13 @@ void ServerPoller::WaitFor(rpc::Event& event, absl::Time deadline,
         std::clamp(deadline - absl::Now(), absl::ZeroDuration(), kLongest);
     poller.Schedule(&timer, Poller::NowNs() + absl::ToInt64Nanoseconds(left));
   });
-  poller.Wait(event);
+  // The keepers drive: a handler that is called now may wait for this thread to
+  // cancel its call.
+  if (started_) {
+    event.WaitUntil(absl::InfiniteFuture());
+  } else {
+    poller.Wait(event);
+  }
   absl::Notification forgotten;
   poller.Run([&] {
     poller_->delivery.ForgetDrained();
@@ -235,7 +238,10 @@ void ServerPoller::Refuse() {
     for (CmId* const listener : std::exchange(listeners_, {})) {
       poller_->poller->connection_manager().Destroy(listener);
     }
-    for (Connection* const connection : connections_) connection->SendGoAway();
+    // One whose post fails is gone at once.
+    const std::vector<Connection*> connections(connections_.begin(),
+                                               connections_.end());
+    for (Connection* const connection : connections) connection->SendGoAway();
   });
 }
 

@@ -35,8 +35,8 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
 
   // Returns the port.
   absl::StatusOr<int> Listen(const SocketAddress& address);
-  // Takes a Listen back, by its port. No effect where there was none.
-  void StopListening(const SocketAddress& address);
+  // Undoes the last Listen, which was OK.
+  void TakeBackListen();
   void Start(rpc::ServerSink* sink);
   void Send(rpc::CallHandle call, rpc::OutgoingFrame frame);
   void Cancel(rpc::CallHandle call, absl::Status reason);
@@ -89,6 +89,8 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   const rpc::TransportOptions options_;
   const std::unique_ptr<ClientPoller> poller_;
   std::atomic<uint32_t>* const connection_count_;
+
+  bool started_ = false;  // Start comes before, and Shutdown's calls after
 
   // The driver's.
   rpc::ServerSink* sink_ = nullptr;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "rdma_transport/address.h"
 #include "rdma_transport/device_choice.h"
+#include "rpc/logging.h"
 
 namespace rdma {
 namespace {
@@ -67,8 +68,18 @@ absl::StatusOr<int> ServerTransport::AddListeningPort(
   std::vector<ServerPoller*> pollers;
   for (const std::string& device : devices) {
     const absl::StatusOr<ServerPoller*> poller = PollerFor(device);
-    if (!poller.ok()) return poller.status();
-    pollers.push_back(*poller);
+    if (poller.ok()) {
+      pollers.push_back(*poller);
+    } else if (options_.device != kAutoDevice || device == kSoftDevice) {
+      return poller.status();
+    } else {
+      // Nobody asked for this one by name.
+      rpc::Log(rpc::LogLevel::kWarning,
+               absl::StrCat("not listening with ", device, ": ",
+                            std::string(poller.status().message()),
+                            " (rdma_info may tell more; verbena.device = "
+                            "\"soft\" does without)"));
+    }
   }
   return ListenOnAll(pollers, resolved->front());
 }
@@ -89,7 +100,7 @@ absl::StatusOr<int> ServerTransport::ListenOnAll(
       ++listening;
     }
     if (port.ok()) return port;
-    for (size_t i = 0; i < listening; ++i) pollers[i]->StopListening(address);
+    for (size_t i = 0; i < listening; ++i) pollers[i]->TakeBackListen();
     if (!absl::IsAlreadyExists(port.status()) || listening == 0) break;
   }
   return port;

@@ -27,7 +27,7 @@ using testing::Side;
 constexpr uint32_t kInitialWindow = 3;
 // Of a poller with the default options.
 constexpr int kReceives = 6528;
-constexpr int kIdleSendSlots = 16;
+constexpr int kOneOffer = 80;  // beyond those
 
 std::vector<Connection*> ConnectMany(Side& client, const Side& server,
                                      int count) {
@@ -160,7 +160,7 @@ TEST(ConnectionTest, ConnectionsBeyondTheCompletionQueueAreRefused) {
   Side server;
   server.Listen();
   Side client({}, [](testing::MeddledDevice& device) {
-    device.limits().max_cqe = kReceives + kFit * kIdleSendSlots;
+    device.limits().max_cqe = kReceives + kFit * kIdleSendSlots + kOneOffer;
   });
   const std::vector<Connection*> connections =
       ConnectMany(client, server, kFit);
@@ -171,6 +171,58 @@ TEST(ConnectionTest, ConnectionsBeyondTheCompletionQueueAreRefused) {
   client.Do([&] { connections.front()->Close(absl::CancelledError("")); });
   EXPECT_TRUE(
       Eventually([&] { return client.Connect(server.address()).ok(); }));
+}
+
+// Those that are there leave room for what any of them may have to send.
+TEST(ConnectionTest, AFullCompletionQueueStillTakesLargeMessages) {
+  constexpr int kFit = 5;
+  Side server;
+  server.Listen();
+  Side client({}, [](testing::MeddledDevice& device) {
+    // What is left over would do for one more that is idle.
+    device.limits().max_cqe =
+        kReceives + (kFit + 1) * kIdleSendSlots + kOneOffer - 1;
+  });
+  const std::vector<Connection*> connections =
+      ConnectMany(client, server, kFit);
+  EXPECT_FALSE(client.Connect(server.address()).ok());
+  for (Connection* const connection : connections) {
+    client.Open(connection, 100'000);
+  }
+  EXPECT_TRUE(Eventually([&] { return client.answered() == kFit; }))
+      << client.answered();
+}
+
+// However many sends nobody was told the end of when the queue became shorter.
+TEST(ConnectionTest, AnIdleConnectionThatGrewOnceCanBeClosed) {
+  constexpr int kConnections = 2 * SendQueue::kSignalEvery;
+  Side server;
+  Side client;
+  server.Listen();
+  const std::vector<Connection*> connections =
+      ConnectMany(client, server, kConnections);
+  int calls = 0;
+  for (int i = 0; i < kConnections; ++i) {
+    client.Open(connections[static_cast<size_t>(i)], 100'000);
+    ++calls;
+    EXPECT_TRUE(Eventually([&] { return client.answered() == calls; }));
+    for (int j = 0; j < i; ++j) {
+      client.Open(connections[static_cast<size_t>(i)]);
+      ++calls;
+      EXPECT_TRUE(Eventually([&] { return client.answered() == calls; }));
+    }
+  }
+  // They shrink after one second, or two.
+  absl::SleepFor(absl::Milliseconds(2500));
+  client.CloseAll(absl::CancelledError(""));
+  const auto left = [](Side& side) {
+    uint32_t count = 0;
+    side.Do([&] { count = side.poller().connection_count(); });
+    return count;
+  };
+  EXPECT_TRUE(Eventually([&] { return left(client) + left(server) == 0; }))
+      << left(client) << " of the client's, " << left(server)
+      << " of the server's";
 }
 
 TEST(ConnectionTest, TheCompletionQueueGrowsWithWhatIsUnderWay) {
@@ -194,12 +246,11 @@ TEST(ConnectionTest, TheCompletionQueueGrowsWithWhatIsUnderWay) {
 
 TEST(ConnectionTest, LargeMessagesTakeTurnsInASmallCompletionQueue) {
   constexpr int kConnections = 4;
-  constexpr int kOneOffer = 96;
   Side server;
   server.Listen();
   Side client({}, [](testing::MeddledDevice& device) {
     device.limits().max_cqe =
-        kReceives + (kConnections - 1) * kIdleSendSlots + kOneOffer;
+        kReceives + kConnections * kIdleSendSlots + kOneOffer;
   });
   const std::vector<Connection*> connections =
       ConnectMany(client, server, kConnections);
