@@ -169,8 +169,8 @@ enum class ConnectivityState {
 struct FabricOptions {
   // Connections are set up over TCP instead of by rdma_cm(7).
   bool set_up_by_tcp = false;
-  uint8_t timeout = 14;      // of an acknowledgement: 4.096 us * 2^timeout
-  uint8_t retry_count = 6;   // then the peer is given up
+  uint8_t timeout = 14;     // of an acknowledgement: 4.096 us * 2^timeout
+  uint8_t retry_count = 6;  // then the peer is given up
   uint8_t rnr_retry_count = 6;
   uint8_t min_rnr_timer = 12;  // IBTA encoding; 12 is 0.64 ms
   uint8_t traffic_class = 0;   // 0: the route's

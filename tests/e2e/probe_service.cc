@@ -76,8 +76,7 @@ rpc::Status ProbeService::Observe(rpc::ServerContext* context,
   response->set_blocked(blocked_);
   response->set_cut_off(cut_off_);
   const rdma::TransportStatistics statistics = rdma::GetTransportStatistics();
-  response->set_connections(
-      static_cast<int64_t>(statistics.open_connections));
+  response->set_connections(static_cast<int64_t>(statistics.open_connections));
   response->set_registered_bytes(
       static_cast<int64_t>(statistics.registered_bytes));
   return rpc::Status::OK;
