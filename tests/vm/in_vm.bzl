@@ -11,6 +11,12 @@ VM_TAGS = [
     "no-ubsan",
 ]
 
+# Linux 6.1's soft-RoCE at times stops a connection for good once packets were lost
+# or came out of order: about 1 of 30 of rdma-core's own ibv_rc_pingpong, with 100
+# messages each way at 5 % loss. A call then ends at its deadline, and a test fails
+# with it. So what fails is tried again, up to twice; Bazel's log says FLAKY.
+SOFT_ROCE_STALLS = True
+
 # A busy host may take several times as long as a quiet one, which takes minutes.
 _SECONDS = 1500
 
@@ -23,5 +29,7 @@ def in_vm_test(name, programs, devices = 2):
         args = [str(_SECONDS), str(devices)] +
                ["$(location %s)" % program for program in programs],
         data = ["//tools:vm_files"] + programs,
+        # One device by itself loses nothing.
+        flaky = SOFT_ROCE_STALLS and devices > 1,
         tags = VM_TAGS,
     )

@@ -31,6 +31,7 @@ if ! reason=$(tools/vm --no-install --check 2>&1); then
   exit 0
 fi
 
+rm -rf "$results"  # of an attempt before
 mkdir -p "$results"
 status=0
 # The programs get files of their own to report to.
