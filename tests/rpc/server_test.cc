@@ -122,7 +122,8 @@ TEST(HandlerThreadsTest, SlowHandlersGoToTheExecutorAndComeBack) {
   calls = 0;
   do {
     ASSERT_TRUE(Say(echo).ok());
-    ASSERT_LT(++calls, 5000);
+    // Under a sanitizer, on a busy machine, most calls look slow.
+    ASSERT_LT(++calls, 200000);
   } while (!inline_run.load());
   EXPECT_GE(calls, 64);
 }
