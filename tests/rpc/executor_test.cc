@@ -74,9 +74,9 @@ TEST(ExecutorTest, OrderOfOneThread) {
 }
 
 TEST(ExecutorTest, FullQueueRefuses) {
-  Executor executor({.max_threads = 1, .max_queued = 2});
   absl::Notification begun;
   absl::Notification release;
+  Executor executor({.max_threads = 1, .max_queued = 2});
   ASSERT_TRUE(Post(executor, [&] {
     begun.Notify();
     release.WaitForNotification();
@@ -89,9 +89,9 @@ TEST(ExecutorTest, FullQueueRefuses) {
 }
 
 TEST(ExecutorTest, IdleThreadsEndAndNewOnesCome) {
-  Executor executor({.max_threads = 4, .idle_timeout = absl::Milliseconds(1)});
   std::mutex mutex;
   std::set<std::thread::id> threads;
+  Executor executor({.max_threads = 4, .idle_timeout = absl::Milliseconds(1)});
   for (int i = 0; i < 50; ++i) {
     absl::Notification done;
     ASSERT_TRUE(Post(executor, [&] {
@@ -126,8 +126,9 @@ TEST(ExecutorTest, ADetachedOneLeavesNoThreadToBeJoined) {
 TEST(ExecutorTest, TasksPostTasks) {
   std::atomic<int> runs{0};
   absl::Notification done;
+  std::function<void()> next;
   Executor executor({.max_threads = 2});
-  std::function<void()> next = [&] {
+  next = [&] {
     if (runs.fetch_add(1) + 1 == 1000) return done.Notify();
     ASSERT_TRUE(Post(executor, next));
   };
