@@ -19,6 +19,15 @@ static_assert(CallTable::kMaxPollers == 1u << (32 - kIndexBits));
 
 }  // namespace
 
+void Call::Reset() {
+  Unlink();
+  static_cast<CallState&>(*this) = CallState();
+  inbox.clear();
+  if (!outcome.status.ok()) outcome.status = absl::OkStatus();
+  outcome.may_have_run = true;
+  cut_off.store(false, std::memory_order_relaxed);
+}
+
 rpc::CallHandle CallTable::NewAlias() {
   static std::atomic<uint64_t> next{1};
   return {kAliasBit | next.fetch_add(1, std::memory_order_relaxed)};
@@ -45,12 +54,8 @@ Call* CallTable::Create() {
     free_.pop_back();
   }
   Entry& entry = entries_[index];
-  if (spare_.empty()) {
-    entry.call = std::make_unique<Call>();
-  } else {
-    entry.call = std::move(spare_.back());
-    spare_.pop_back();
-  }
+  if (entry.call == nullptr) entry.call = std::make_unique<Call>();
+  entry.live = true;
   entry.call->handle = {uint64_t{entry.generation} << 32 |
                         number_ << kIndexBits | index};
   ++live_;
@@ -67,24 +72,25 @@ Call* CallTable::Find(rpc::CallHandle handle) {
   const auto generation = static_cast<uint32_t>(handle.value >> 32);
   if (index >= entries_.size()) return nullptr;
   Entry& entry = entries_[index];
-  return entry.generation == generation ? entry.call.get() : nullptr;
+  return entry.live && entry.generation == generation ? entry.call.get()
+                                                      : nullptr;
 }
 
 void CallTable::Destroy(Call* call) {
   const auto index = static_cast<uint32_t>(call->handle.value) & kIndexMask;
   Entry& entry = entries_[index];
-  std::unique_ptr<Call> ended = std::move(entry.call);
-  if (ended->alias) aliases_.erase(ended->alias.value);
+  if (call->alias) aliases_.erase(call->alias.value);
+  entry.live = false;
   entry.generation = (entry.generation + 1) & kGenerationMask;
   if (entry.generation == 0) entry.generation = 1;
-  free_.push_back(index);
   --live_;
-  if (spare_.size() < kMaxSpareCalls) {
-    // Reconstructed in place: the memory is what is worth keeping.
-    Call* const memory = ended.release();
-    memory->~Call();
-    spare_.emplace_back(new (memory) Call);
+  // The last one to come is the first one to go: its memory is still cached.
+  if (free_.size() < kMaxSpareCalls) {
+    call->Reset();
+  } else {
+    entry.call = nullptr;
   }
+  free_.push_back(index);
 }
 
 }  // namespace rdma

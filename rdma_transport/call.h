@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -46,7 +45,8 @@ struct HeldFrame {
   std::string header;  // frame.header's bytes
 };
 
-struct Call final : public Timer {
+// What a call begins with anew each time; see Call.
+struct CallState {
   rpc::CallHandle handle;
   rpc::CallHandle alias;          // or none
   rpc::CallSink* sink = nullptr;  // null on a server until OnCall returned
@@ -69,11 +69,14 @@ struct Call final : public Timer {
   bool queued = false;  // on the poller's ready list
   bool closed =
       false;  // `outcome` is decided; the last callback is due or done
+  // Server: the request was offered and not yet said done. The key to
+  // invalidate with whatever says so is done_rkey (0: none).
+  bool owes_done = false;
+  uint32_t done_rkey = 0;
   uint32_t sent_count = 0;  // OnSent callbacks that are due
-  std::vector<std::unique_ptr<HeldFrame>> inbox;  // almost always empty
-  rpc::CallOutcome outcome;
+  // Client: parameters that a call keeps until it is sent.
+  uint32_t method_index = 0;
   Call* next_ready = nullptr;
-  std::atomic<bool> cut_off{false};
 
   // Server.
   const void* method = nullptr;
@@ -81,13 +84,15 @@ struct Call final : public Timer {
   std::string_view peer;         // the connection's
   Connection* pinned = nullptr;  // kept while OnCall uses the two
   absl::Time deadline = absl::InfiniteFuture();
-  // The request was offered and not yet said done: the key to invalidate with
-  // whatever says so (0: none), and whether a done is owed.
-  bool owes_done = false;
-  uint32_t done_rkey = 0;
+};
 
-  // Client: parameters that a call keeps until it is sent.
-  uint32_t method_index = 0;
+struct Call final : public Timer, public CallState {
+  std::vector<std::unique_ptr<HeldFrame>> inbox;  // almost always empty
+  rpc::CallOutcome outcome;
+  std::atomic<bool> cut_off{false};
+
+  // Makes it as good as new.
+  void Reset();
 
  private:
   void OnTimer() override { owner->OnCallDeadline(*this); }
@@ -124,26 +129,25 @@ class CallTable {
   void Destroy(Call* call);
   size_t live() const { return live_; }
 
-  // For shutting down: every live call.
+  // For shutting down: every live call. REQUIRES: none is created meanwhile.
   template <typename Function>
   void ForEach(Function&& function) {
     for (Entry& entry : entries_) {
-      if (entry.call != nullptr) function(*entry.call);
+      if (entry.live) function(*entry.call);
     }
   }
 
  private:
   struct Entry {
     uint32_t generation = 1;
-    std::unique_ptr<Call> call;
+    bool live = false;
+    std::unique_ptr<Call> call;  // kept for the entry's next one, if not live
   };
 
   const uint32_t number_;
-  std::deque<Entry> entries_;
+  std::vector<Entry> entries_;
   std::vector<uint32_t> free_;
   absl::flat_hash_map<uint64_t, rpc::CallHandle> aliases_;
-  // Calls that ended, to be used again.
-  std::vector<std::unique_ptr<Call>> spare_;
   size_t live_ = 0;
 };
 

@@ -62,6 +62,14 @@ void CallDelivery::Close(Call& call, rpc::CallOutcome outcome) {
   if (!call.busy) poller_->MakeReady(&call);
 }
 
+void CallDelivery::CloseInOrder(Call& call) {
+  if (call.closed) return;
+  CloseAfterLastFrame(call);
+  call.inbox.clear();
+  call.sent_count = 0;
+  if (!call.busy) poller_->MakeReady(&call);
+}
+
 void CallDelivery::CloseAfterLastFrame(Call& call) {
   if (call.closed) return;
   call.closed = true;
@@ -127,19 +135,22 @@ void CallDelivery::DeliverOpen(Call& call, rpc::IncomingFrame& frame) {
   rpc::CallSink* sink = nullptr;
   const auto open = [&] { sink = server_sink_->OnCall(info, frame); };
   if (poller_->RunCallback(/*quick=*/false, open)) {
-    call.sink = sink;
-    AfterCallback(call, /*at_tail=*/true);
+    AfterOpen(call, sink, /*at_tail=*/true);
   } else {
-    poller_->Run([this, &call, sink] {
-      call.sink = sink;
-      AfterCallback(call, /*at_tail=*/false);
-    });
+    poller_->Run(
+        [this, &call, sink] { AfterOpen(call, sink, /*at_tail=*/false); });
   }
+}
+
+void CallDelivery::AfterOpen(Call& call, rpc::CallSink* sink, bool at_tail) {
+  call.sink = sink;
+  call.quick_sink = sink != nullptr && sink->IsQuick();
+  std::exchange(call.pinned, nullptr)->Unpin();
+  AfterCallback(call, at_tail);
 }
 
 void CallDelivery::AfterCallback(Call& call, bool at_tail) {
   call.busy = false;
-  if (call.pinned != nullptr) std::exchange(call.pinned, nullptr)->Unpin();
   if (call.sink == nullptr && !call.closed) {
     call.owner->OnCallRefused(call);
   } else if (call.owes_done && call.connection != nullptr) {

@@ -39,6 +39,9 @@ class CallDelivery final : public CallDeliverer {
   // not delivered yet are dropped. REQUIRES: nothing is being read for it.
   void Close(Call& call, rpc::CallOutcome outcome);
 
+  // The same for a call that ended in order and has been told all there was.
+  void CloseInOrder(Call& call);
+
   // The same for a call whose last frame is about to be delivered, in order:
   // DeliverOrHold or Complete must follow.
   void CloseAfterLastFrame(Call& call);
@@ -53,6 +56,7 @@ class CallDelivery final : public CallDeliverer {
   void DeliverFrame(Call& call, rpc::IncomingFrame& frame, bool opens);
   void DeliverOpen(Call& call, rpc::IncomingFrame& frame);
   void DeliverClosed(Call& call);
+  void AfterOpen(Call& call, rpc::CallSink* sink, bool at_tail);
   // `at_tail`: as the caller's last action, so that a callback may follow.
   void AfterCallback(Call& call, bool at_tail);
   void Destroy(Call& call);

@@ -46,11 +46,6 @@ std::string PeerName(const SocketAddress& address) {
 
 }  // namespace
 
-TransportCounters& TransportCounters::Get() {
-  static auto* const counters = new TransportCounters;
-  return *counters;
-}
-
 Connection::Connection(Poller* poller, CallDelivery* delivery,
                        ConnectionOwner* owner,
                        const rpc::TransportOptions& options, bool is_client)
@@ -60,8 +55,7 @@ Connection::Connection(Poller* poller, CallDelivery* delivery,
       options_(options),
       is_client_(is_client),
       send_queue_(0) {
-  TransportCounters::Get().open_connections.fetch_add(
-      1, std::memory_order_relaxed);
+  poller_->counters().open_connections.Add(1);
 }
 
 absl::Status Connection::Init() {
@@ -124,6 +118,7 @@ void Connection::ApplyPeerHandshake(const Handshake& peer) {
   if (options_.eager_limit_bytes != 0) {
     eager_limit_ = std::min(frame_limit_, options_.eager_limit_bytes);
   }
+  at_once_limit_ = std::min(eager_limit_, inline_limit_);
   peer_initial_credits_ = peer.initial_credits;
   send_credits_.Reset(peer.initial_credits);
   peer_max_calls_ = std::min(peer.max_calls, kMaxSlot);
@@ -209,8 +204,7 @@ Connection::~Connection() {
   poller_->UnreserveCompletions(reserved_completions_);
   if (id_ != nullptr) poller_->connection_manager().Destroy(id_);
   offers_.Clear();
-  TransportCounters::Get().open_connections.fetch_sub(
-      1, std::memory_order_relaxed);
+  poller_->counters().open_connections.Subtract(1);
 }
 
 void Connection::OnCmEvent(CmEvent& event) {
@@ -394,6 +388,7 @@ void Connection::OpenCall(Call& call, std::string_view path,
   }
   call.sequence = next_sequence_++;
   AttachCall(call, slot);
+  if (SendAtOnce(FrameKind::kOpen, call, frame)) return;
 
   Outgoing out;
   out.fields.kind = FrameKind::kOpen;
@@ -405,22 +400,26 @@ void Connection::OpenCall(Call& call, std::string_view path,
 
 void Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
   if (call.connection != this || call.sent_end) return;
-  Outgoing out;
-  out.fields.kind = FrameKind::kData;
-  out.fields.detail = frame.status_code;
   const bool ends_call = frame.end && !is_client_;
-  if (ends_call && call.owes_done) {
-    // The answer says done for the request.
-    call.owes_done = false;
-    out.says_done = true;
-    out.invalidate_rkey = call.done_rkey;
+  if (!SendAtOnce(FrameKind::kData, call, frame)) {
+    Outgoing out;
+    out.fields.kind = FrameKind::kData;
+    out.fields.detail = frame.status_code;
+    if (ends_call && call.owes_done) {
+      // The answer says done for the request.
+      call.owes_done = false;
+      out.says_done = true;
+      out.invalidate_rkey = call.done_rkey;
+    }
+    SendFrame(call, frame, out);
   }
-  SendFrame(call, frame, out);
   if (ends_call && call.connection == this) {
-    AbandonReads(call.handle);
-    ExpireOffers({call.slot, call.sequence}, /*wanted=*/true);
+    if (!reads_.empty() || !waiting_reads_.empty()) AbandonReads(call.handle);
+    if (!offers_.empty()) {
+      ExpireOffers({call.slot, call.sequence}, /*wanted=*/true);
+    }
     DetachCall(call);
-    delivery_->Close(call, {absl::OkStatus(), true});
+    delivery_->CloseInOrder(call);
   }
 }
 

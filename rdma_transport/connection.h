@@ -16,7 +16,6 @@
 
 #include <infiniband/verbs.h>
 
-#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -63,17 +62,6 @@ class ConnectionOwner : public CallOwner {
 
  protected:
   ~ConnectionOwner() = default;
-};
-
-// Numbers of a process's connections, for Stats.
-struct TransportCounters {
-  std::atomic<uint64_t> eager_messages_sent{0};
-  std::atomic<uint64_t> rendezvous_messages_sent{0};
-  std::atomic<uint64_t> eager_messages_received{0};
-  std::atomic<uint64_t> rendezvous_messages_received{0};
-  std::atomic<uint64_t> open_connections{0};
-
-  static TransportCounters& Get();
 };
 
 // Slots of an idle connection's send queue that the CQ has entries for; see
@@ -124,7 +112,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void Unpin();
 
   // PolledConnection, CmEventHandler.
-  void OnReceive(const ibv_wc& wc, rpc::Buffer buffer) override;
+  void OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) override;
   void OnReceiveError(const ibv_wc& wc) override;
   void OnSendCompletion(const ibv_wc& wc) override;
   void Flush() override;
@@ -197,6 +185,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void OnUp(const CmEvent& event);
 
   // Sending (connection_send.cc).
+  bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
   void SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
   void Submit(Outgoing& out);
   absl::Status PrepareOpen(Outgoing& out);
@@ -210,6 +199,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
                      SendEntry* holds);
   bool GatherBuffers(Outgoing& out, size_t front_bytes,
                      std::vector<ibv_sge>* sges, SendEntry* holds);
+  uint16_t GrantCredits();
   std::byte* WriteFront(Outgoing& out, std::byte* to);
   void PostSend(Outgoing& out, const ibv_sge* sges, int count, bool is_inline,
                 SendEntry* holds, absl::Span<ibv_send_wr> first = {});
@@ -247,9 +237,9 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void AbandonReads(rpc::CallHandle call);
 
   // Receiving (connection_receive.cc).
-  void OnEarlyFrame(const ibv_wc& wc, rpc::Buffer buffer);
-  void OnOpen(const FrameView& view, rpc::Buffer buffer);
-  void OnData(const FrameView& view, rpc::Buffer buffer,
+  void OnEarlyFrame(const ibv_wc& wc, rpc::Buffer&& buffer);
+  void OnOpen(const FrameView& view, rpc::Buffer&& buffer);
+  void OnData(const FrameView& view, rpc::Buffer&& buffer,
               uint32_t invalidated_rkey);
   void RefuseOfferOf(const FrameView& view);
   void OnReset(const FrameView& view);
@@ -258,7 +248,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   Call* FindCall(const FrameView& view);
   Call* CreateServerCall(const FrameView& view);
   bool CheckEagerLimits(const FrameView& view, Call& call);
-  void Deliver(Call& call, const FrameView& view, rpc::Buffer buffer,
+  void Deliver(Call& call, const FrameView& view, rpc::Buffer&& buffer,
                bool opens);
   void GrowWindow();
   absl::Status SetExtraReceives(uint32_t wanted);
@@ -298,6 +288,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   uint32_t frame_limit_ = 0;  // largest frame the peer takes
   uint32_t eager_limit_ = 0;  // largest frame to send without an offer
   uint32_t inline_limit_ = 0;
+  uint32_t at_once_limit_ = 0;           // of both; see SendAtOnce
   uint32_t max_reads_ = 1;               // READs outstanding at once
   bool use_windows_ = false;             // grant by windows
   unsigned int invalidation_flags_ = 0;  // Device::invalidation_flags

@@ -355,8 +355,7 @@ void Connection::FinishRead(IncomingRead* read) {
     SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
     return;
   }
-  TransportCounters::Get().rendezvous_messages_received.fetch_add(
-      1, std::memory_order_relaxed);
+  poller_->counters().rendezvous_messages_received.Add(1);
   finished->MoveInto(held->frame);
   if (held->opens) {
     // The answer says it, where there soon is one; see CallDelivery.

@@ -47,7 +47,7 @@ void Connection::OnReceiveError(const ibv_wc& wc) {
 }
 
 // A server may speak before we hear that it accepted, though not of calls.
-void Connection::OnEarlyFrame(const ibv_wc& wc, rpc::Buffer buffer) {
+void Connection::OnEarlyFrame(const ibv_wc& wc, rpc::Buffer&& buffer) {
   const uint32_t kind =
       (wc.wc_flags & IBV_WC_WITH_IMM) != 0 ? ntohl(wc.imm_data) >> 28 : 0;
   const bool allowed = kind == static_cast<uint32_t>(FrameKind::kGoAway) ||
@@ -58,7 +58,7 @@ void Connection::OnEarlyFrame(const ibv_wc& wc, rpc::Buffer buffer) {
   early_.emplace_back(wc, std::move(buffer));
 }
 
-void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer buffer) {
+void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
   if (state_ != State::kUp) {
     if (state_ == State::kConnecting) OnEarlyFrame(wc, std::move(buffer));
     return;
@@ -157,7 +157,7 @@ Call* Connection::CreateServerCall(const FrameView& view) {
   return call;
 }
 
-void Connection::OnOpen(const FrameView& view, rpc::Buffer buffer) {
+void Connection::OnOpen(const FrameView& view, rpc::Buffer&& buffer) {
   if (is_client_) return ProtocolError("a server that opens a call");
   if (const char* wrong = DefineMethod(view)) return ProtocolError(wrong);
   if (view.fields.slot >= kMaxCalls) {
@@ -197,10 +197,10 @@ void Connection::RefuseOfferOf(const FrameView& view) {
               0, {}, 0, peer_windows_ ? DecodeSegment(first.data()).rkey : 0);
 }
 
-void Connection::OnData(const FrameView& view, rpc::Buffer buffer,
+void Connection::OnData(const FrameView& view, rpc::Buffer&& buffer,
                         uint32_t invalidated_rkey) {
   const bool ends_call = is_client_ && view.has(kEnd);
-  if (ends_call) {
+  if (ends_call && !offers_.empty()) {
     // A response says done for its request, also where nobody waits for it.
     AnswerOffer({view.fields.slot, view.fields.call_sequence}, invalidated_rkey,
                 /*all=*/true);
@@ -243,8 +243,8 @@ bool Connection::CheckEagerLimits(const FrameView& view, Call& call) {
 
 // The frame's parts stay where they were received. The last action: a callback
 // may follow.
-void Connection::Deliver(Call& call, const FrameView& view, rpc::Buffer buffer,
-                         bool opens) {
+void Connection::Deliver(Call& call, const FrameView& view,
+                         rpc::Buffer&& buffer, bool opens) {
   rpc::IncomingFrame frame;
   frame.header = view.header;
   frame.has_message = view.has(kHasMessage);
@@ -262,14 +262,12 @@ void Connection::Deliver(Call& call, const FrameView& view, rpc::Buffer buffer,
       // The usual case moves the one reference on.
       buffer.remove_suffix(buffer.size() - offset - view.message.size());
       buffer.remove_prefix(offset);
-      frame.message = rpc::BufferChain(std::move(buffer));
+      frame.message.Append(std::move(buffer));
     } else {
-      frame.message =
-          rpc::BufferChain(buffer.Slice(offset, view.message.size()));
+      frame.message.Append(buffer.Slice(offset, view.message.size()));
     }
   }
-  TransportCounters::Get().eager_messages_received.fetch_add(
-      1, std::memory_order_relaxed);
+  poller_->counters().eager_messages_received.Add(1);
   delivery_->DeliverOrHold(call, frame, opens);
 }
 

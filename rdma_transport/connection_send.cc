@@ -28,12 +28,77 @@ std::byte* Append(std::byte* to, absl::Span<const std::byte> bytes) {
   return to + bytes.size();
 }
 
+// As an open says it.
+uint64_t TimeoutUs(absl::Time deadline) {
+  if (deadline == absl::InfiniteFuture()) return 0;
+  return static_cast<uint64_t>(
+      std::max<int64_t>(absl::ToInt64Microseconds(deadline - absl::Now()), 1));
+}
+
 std::byte* Append(std::byte* to, const rpc::BufferChain& chain) {
   chain.CopyTo(to);
   return to + chain.size();
 }
 
 }  // namespace
+
+// The usual case: the whole of what a call has to say is small, and nothing is
+// in its way. Does what SendFrame would, without getting ready for anything
+// else. False: not so, and nothing happened.
+bool Connection::SendAtOnce(FrameKind kind, Call& call,
+                            const rpc::OutgoingFrame& frame) {
+  const bool opens = kind == FrameKind::kOpen;
+  const size_t front_bytes =
+      kFramePrefixBytes + (opens ? kOpenExtraBytes : 0) + frame.header.size();
+  const size_t frame_bytes = front_bytes + frame.small_message.size();
+  if (state_ != State::kUp || frame_bytes > at_once_limit_ || !frame.end ||
+      !frame.message.empty() || !frame.attachment.empty() || call.owes_done ||
+      starved_ || !queue_.empty() || !send_credits_.CanSend() ||
+      !send_queue_.HasRoom(1)) {
+    return false;
+  }
+  FrameFields fields;
+  if (opens) {
+    if (call.method_index >= method_numbers_.size()) return false;
+    const uint32_t known = method_numbers_[call.method_index];
+    if (known == 0) return false;
+    fields.detail = known - 1;
+    fields.timeout_us = TimeoutUs(call.deadline);
+  } else {
+    fields.detail = frame.status_code;
+  }
+  fields.kind = kind;
+  fields.flags = kEnd | (frame.has_message ? kHasMessage : 0);
+  fields.slot = call.slot;
+  fields.call_sequence = call.sequence;
+  fields.credits = GrantCredits();
+  fields.header_bytes = static_cast<uint16_t>(frame.header.size());
+  fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
+
+  std::byte bytes[kMaxInlineBytes];
+  EncodePrefix(fields, bytes);
+  Append(Append(bytes + front_bytes - frame.header.size(), frame.header),
+         frame.small_message);
+  ibv_sge sge = {reinterpret_cast<uint64_t>(bytes),
+                 static_cast<uint32_t>(frame_bytes), 0};
+  ibv_send_wr wr;
+  bool signaled = false;
+  send_queue_.Push(&signaled, &wr.wr_id);
+  wr.next = nullptr;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_SEND_WITH_IMM;
+  wr.send_flags = IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0);
+  wr.imm_data = htonl(EncodeTag(fields));
+  call.sent_end = true;
+  if (!PostWorkRequests(&wr)) return true;
+  ++frames_;
+  answer_due_ = false;
+  send_credits_.Spend();
+  call.open_sent = true;
+  if (frame.has_message) poller_->counters().eager_messages_sent.Add(1);
+  return true;
+}
 
 void Connection::Submit(Outgoing& out) {
   if (state_ != State::kUp) return;
@@ -144,10 +209,7 @@ absl::Status Connection::PrepareOpen(Outgoing& out) {
     out.fields.detail = next_method_number_;
     out.fields.flags |= kMethodDefinition;
   }
-  if (out.deadline != absl::InfiniteFuture()) {
-    out.fields.timeout_us = static_cast<uint64_t>(std::max<int64_t>(
-        absl::ToInt64Microseconds(out.deadline - absl::Now()), 1));
-  }
+  out.fields.timeout_us = TimeoutUs(out.deadline);
   return absl::OkStatus();
 }
 
@@ -335,17 +397,22 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
     ExpireOffers({out.fields.slot, out.fields.call_sequence}, /*wanted=*/true);
   }
   PostSend(out, &sge, 1, is_inline, &holds, absl::MakeSpan(binds));
-  TransportCounters::Get().rendezvous_messages_sent.fetch_add(
-      1, std::memory_order_relaxed);
+  poller_->counters().rendezvous_messages_sent.Add(1);
   AfterPost(out);
   return PostResult::kPosted;
 }
 
 // ---- The post itself.
 
+// No credit is granted that no receive is posted for: a peer may use it before
+// this turn ends, and where a handler blocks, the turn does not end at all.
+uint16_t Connection::GrantCredits() {
+  return receive_credits_.Grant();
+}
+
 // The tag where there is no immediate, the prefix, the header. Grants credits.
 std::byte* Connection::WriteFront(Outgoing& out, std::byte* to) {
-  out.fields.credits = receive_credits_.Grant();
+  out.fields.credits = GrantCredits();
   if (out.invalidate_rkey != 0) {
     const uint32_t tag = EncodeTag(out.fields);
     std::memcpy(to, &tag, sizeof(tag));
@@ -417,8 +484,7 @@ void Connection::AfterPost(const Outgoing& out) {
     }
   }
   if (is_message && !by_offer) {
-    TransportCounters::Get().eager_messages_sent.fetch_add(
-        1, std::memory_order_relaxed);
+    poller_->counters().eager_messages_sent.Add(1);
   }
   if (out.notify_sent) {
     if (Call* const call = poller_->calls().Find(out.call)) {

@@ -59,12 +59,14 @@ rpc::CallHandle Endpoint::StartCall(const rpc::CallOptions& options,
                                     rpc::CallSink* sink) {
   Poller& poller = *poller_->poller;
   rpc::CallHandle handle;
-  const bool started = poller.RunNow([&] {
+  const auto start = [&] {
     Call* const call = poller.calls().Create();
     handle = call->handle;
     Start(*call, options, frame, sink);
-  });
-  if (started) return handle;
+  };
+  if (options.caller_waits ? poller.RunAndStay(start) : poller.RunNow(start)) {
+    return handle;
+  }
   handle = CallTable::NewAlias();
   poller.Run([self = shared_from_this(), options, sink, handle,
               owned = std::make_unique<OwnedFrame>(std::move(frame))] {
@@ -79,7 +81,7 @@ void Endpoint::Start(Call& call, const rpc::CallOptions& options,
   call.owner = this;
   call.sink = sink;
   call.is_client = true;
-  call.quick_sink = options.sink_is_quick;
+  call.quick_sink = sink->IsQuick();
   call.wait_for_ready = options.wait_for_ready;
   call.method_index = options.method;
   call.deadline = options.deadline;

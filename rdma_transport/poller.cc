@@ -218,8 +218,9 @@ bool Poller::SomebodyWaits() const {
 // ---- Driving.
 
 void Poller::Wait(rpc::Event& event) {
-  while (!event.is_set()) {
-    if (turnstile_.TryEnter()) {
+  // RunAndStay may have made this thread the driver.
+  while (turnstile_.HeldByMe() || !event.is_set()) {
+    if (turnstile_.HeldByMe() || turnstile_.TryEnter()) {
       DriveUntil(Role::kWaiter, [&event] { return event.is_set(); });
       if (turnstile_.HeldByMe()) Leave();
     } else {
@@ -290,7 +291,8 @@ bool Poller::PollCompletions() {
     const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
     if (count <= 0) {
       if (count < 0) Fail(absl::UnavailableError("ibv_poll_cq failed"));
-      return OnSwept();
+      swept_ = 0;
+      return sweep_is_awaited_ && OnSwept();
     }
     completion_count_ = count;
   }
@@ -302,7 +304,10 @@ bool Poller::PollCompletions() {
     if (!turnstile_.HeldByMe()) return true;
   }
   swept_ += completion_count_;
-  if (completion_count_ < kCompletionBatch || swept_ >= cq_->depth()) OnSwept();
+  if (completion_count_ < kCompletionBatch || swept_ >= cq_->depth()) {
+    swept_ = 0;
+    if (sweep_is_awaited_) OnSwept();
+  }
   return any;
 }
 
@@ -311,12 +316,7 @@ bool Poller::PollCompletions() {
 // that one began later, and so saw all that was in the CQ then. True where
 // something waits for the next.
 bool Poller::OnSwept() {
-  swept_ = 0;
-  // As a rule nobody waits for a sweep, and a driver that spins comes by often.
-  if (dying_.empty() && graveyard_.empty() && notify_after_sweep_.empty() &&
-      notify_when_polled_.empty()) {
-    return false;
-  }
+  sweep_is_awaited_ = false;
   dying_.clear();
   dying_.swap(graveyard_);
   if (!notify_after_sweep_.empty() || !notify_when_polled_.empty()) {
@@ -327,7 +327,10 @@ bool Poller::OnSwept() {
     }
     notify_sweeping_.clear();
   }
-  return !dying_.empty() || !notify_after_sweep_.empty();
+  const bool next_is_awaited = !dying_.empty() || !notify_after_sweep_.empty();
+  // What was asked for meanwhile included.
+  sweep_is_awaited_ |= next_is_awaited;
+  return next_is_awaited;
 }
 
 void Poller::HandleCompletion(const ibv_wc& wc) {

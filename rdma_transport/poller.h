@@ -39,6 +39,7 @@
 #include "rdma_transport/provider/provider.h"
 #include "rdma_transport/receive_pool.h"
 #include "rdma_transport/timer_wheel.h"
+#include "rdma_transport/transport_counters.h"
 #include "rdma_transport/turnstile.h"
 #include "rdma_transport/verbs/queues.h"
 #include "rpc/transport.h"
@@ -50,7 +51,7 @@ class PolledConnection {
  public:
   // A frame came. The last thing a function on the way does may be to run a
   // callback; see Poller::RunCallback.
-  virtual void OnReceive(const ibv_wc& wc, rpc::Buffer buffer) = 0;
+  virtual void OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) = 0;
   // A receive failed: the connection is broken.
   virtual void OnReceiveError(const ibv_wc& wc) = 0;
   // A send, READ, bind or invalidation completed.
@@ -139,6 +140,18 @@ class Poller {
     return true;
   }
 
+  // The same, and this thread stays the driver where it became one: for the
+  // Wait that follows at once, or the end of the callback that it is in.
+  template <typename Function>
+  bool RunAndStay(Function&& function) {
+    if (!turnstile_.HeldByMe()) {
+      if (!turnstile_.TryEnter()) return false;
+      RunTasks();
+    }
+    function();
+    return true;
+  }
+
   // Blocks until `event` is set, driving where nobody else does.
   void Wait(rpc::Event& event);
 
@@ -185,10 +198,12 @@ class Poller {
   // Its OnPolled is called when the CQ has been seen empty.
   void NotifyWhenPolled(PolledConnection* connection) {
     notify_when_polled_.push_back(connection);
+    sweep_is_awaited_ = true;
   }
   // Deletes a removed connection once nothing of it is left in the CQ.
   void Bury(std::unique_ptr<PolledConnection> connection) {
     graveyard_.push_back(std::move(connection));
+    sweep_is_awaited_ = true;
     WakeAnySleeper();  // a task may have done it, and a task does not poll
   }
   // Its Flush is called before this turn ends.
@@ -214,6 +229,8 @@ class Poller {
     if (OpenForOthers()) WakeAnySleeper();
     callback();
     WakeWaiters();
+    // Its last act may have been to enter (RunAndStay).
+    if (turnstile_.HeldByMe()) return true;
     if (!turnstile_.TryEnter()) return false;
     // What this thread left for another driver comes before what it does now.
     RunTasks();
@@ -221,6 +238,7 @@ class Poller {
   }
 
   CallTable& calls() { return calls_; }
+  TransportCounters& counters() { return counters_; }
   TimerWheel& timers() { return timers_; }
   ReceivePool& receive_pool() { return *receive_pool_; }
   ConnectionManager& connection_manager() { return *cm_; }
@@ -342,6 +360,7 @@ class Poller {
   int64_t next_event_look_ns_ = 0;
   TimerWheel timers_;
   CallTable calls_;
+  TransportCounters counters_;
   absl::flat_hash_map<uint32_t, PolledConnection*> connections_;
   uint32_t last_qp_num_ = 0;
   PolledConnection* last_connection_ = nullptr;
@@ -354,6 +373,8 @@ class Poller {
   std::vector<PolledConnection*> notify_sweeping_;  // being told
   std::vector<PolledConnection*> notify_when_unreserved_;
   int swept_ = 0;  // completions handled in this sweep
+  // As a rule nobody waits for a sweep, and a driver that spins ends many.
+  bool sweep_is_awaited_ = false;
   Call* ready_head_ = nullptr;
   Call* ready_tail_ = nullptr;
   size_t ready_count_ = 0;

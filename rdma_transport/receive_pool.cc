@@ -8,7 +8,7 @@
 
 namespace rdma {
 
-class ReceivePool::Block final : public rpc::BufferBlock {
+class ReceivePool::Block final : public rpc::BufferBlock, public Returned {
  public:
   Block(ReceivePool* pool, uint32_t lkey, std::byte* data, size_t bytes)
       : BufferBlock(data, bytes, nullptr), pool(pool), lkey(lkey) {}
@@ -17,7 +17,6 @@ class ReceivePool::Block final : public rpc::BufferBlock {
 
   ReceivePool* const pool;
   const uint32_t lkey;
-  Block* next = nullptr;
 
  private:
   void Recycle() override { pool->Return(this); }
@@ -55,10 +54,15 @@ uint32_t ReceivePool::CapacityOf(const Options& options) {
 
 ReceivePool::~ReceivePool() = default;
 
-void ReceivePool::Close() { Drop(); }
+// From here on whoever gives a buffer back counts. Those that do so before the
+// rest is known make the number negative, so that it is 0 just once.
+void ReceivePool::Close() {
+  CollectReturned(&closed_mark_);
+  AddHolders(static_cast<int64_t>(lent_));
+}
 
-void ReceivePool::Drop() {
-  if (holders_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
+void ReceivePool::AddHolders(int64_t count) {
+  if (holders_.fetch_add(count, std::memory_order_acq_rel) != -count) return;
   // The regions go before the PD that keep_alive_ holds: members are destroyed
   // in reverse order, and regions_ comes after it.
   delete this;
@@ -98,7 +102,7 @@ rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {
   Block* const block = reinterpret_cast<Block*>(wr_id);
   --posted_;
   block->MakeReady();
-  holders_.fetch_add(1, std::memory_order_relaxed);
+  ++lent_;
   return rpc::Buffer(block, block->data(), bytes);
 }
 
@@ -135,7 +139,7 @@ absl::Status ReceivePool::PostUpTo(uint32_t target) {
     const uint32_t batch = std::min({kBatch, target - posted_, free_count_});
     for (uint32_t i = 0; i < batch; ++i) {
       Block* const block = free_;
-      free_ = block->next;
+      free_ = static_cast<Block*>(block->next);
       sges[i] = {reinterpret_cast<uint64_t>(block->data()),
                  options_.buffer_bytes, block->lkey};
       wrs[i] = {reinterpret_cast<uint64_t>(block),
@@ -183,13 +187,14 @@ absl::Status ReceivePool::AddSlab() {
   return absl::OkStatus();
 }
 
-void ReceivePool::CollectReturned() {
-  if (returned_.load(std::memory_order_relaxed) == nullptr) return;
-  Block* block = returned_.exchange(nullptr, std::memory_order_acquire);
-  while (block != nullptr) {
-    Block* const next = block->next;
-    PushFree(block);
-    block = next;
+void ReceivePool::CollectReturned(Returned* rest) {
+  if (returned_.load(std::memory_order_relaxed) == rest) return;
+  Returned* node = returned_.exchange(rest, std::memory_order_acquire);
+  while (node != nullptr) {
+    Returned* const next = node->next;
+    PushFree(static_cast<Block*>(node));
+    --lent_;
+    node = next;
   }
 }
 
@@ -200,12 +205,12 @@ void ReceivePool::PushFree(Block* block) {
 }
 
 void ReceivePool::Return(Block* block) {
-  Block* head = returned_.load(std::memory_order_relaxed);
+  Returned* head = returned_.load(std::memory_order_relaxed);
   do {
+    if (head == &closed_mark_) return AddHolders(-1);
     block->next = head;
   } while (!returned_.compare_exchange_weak(
       head, block, std::memory_order_release, std::memory_order_relaxed));
-  Drop();
 }
 
 }  // namespace rdma

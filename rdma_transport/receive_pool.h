@@ -94,6 +94,9 @@ class ReceivePool {
 
  private:
   class Block;
+  struct Returned {
+    Returned* next = nullptr;
+  };
 
   // Re-posting is done in batches of this many; the margin covers for it.
   static constexpr uint32_t kBatch = 16;
@@ -123,10 +126,11 @@ class ReceivePool {
   void ReplenishSlow();
   absl::Status PostUpTo(uint32_t target);
   absl::Status AddSlab();
-  void CollectReturned();
+  // Takes what was given back, and leaves `rest` in its place.
+  void CollectReturned(Returned* rest = nullptr);
   void PushFree(Block* block);
   void Return(Block* block);
-  void Drop();
+  void AddHolders(int64_t count);
 
   ProtectionDomain* const pd_;
   SharedReceiveQueue* const srq_;
@@ -147,10 +151,14 @@ class ReceivePool {
   // Of the capacity, what is not registered; 0 where registering failed.
   uint32_t growable_;
 
-  // Buffers given back by any thread, newest first.
-  std::atomic<Block*> returned_{nullptr};
-  // Buffers in somebody's hands, plus one for the owner.
-  std::atomic<uint64_t> holders_{1};
+  // In somebody's hands, or given back and not collected yet.
+  uint64_t lent_ = 0;
+  // Buffers given back by any thread, newest first; the mark once the pool is
+  // closed, when nobody collects any more.
+  std::atomic<Returned*> returned_{nullptr};
+  Returned closed_mark_;
+  // From then on, buffers in somebody's hands: the last one ends the pool.
+  std::atomic<int64_t> holders_{0};
 };
 
 }  // namespace rdma

@@ -147,7 +147,10 @@ void ServerPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame frame) {
       call->connection->SendData(*call, outgoing);
     }
   };
-  if (poller.RunNow([&] { send(frame); })) return;
+  const auto send_now = [&] { send(frame); };
+  if (frame.last_act ? poller.RunAndStay(send_now) : poller.RunNow(send_now)) {
+    return;
+  }
   poller.Run([send, owned = std::make_unique<OwnedFrame>(std::move(frame))] {
     send(owned->get());
   });

@@ -1,24 +1,21 @@
 #include "rdma_transport/statistics.h"
 
-#include <atomic>
-
-#include "rdma_transport/connection.h"
+#include "rdma_transport/transport_counters.h"
 #include "rdma_transport/verbs/protection_domain.h"
 
 namespace rdma {
 
 TransportStatistics GetTransportStatistics() {
-  constexpr auto kRelaxed = std::memory_order_relaxed;
-  const TransportCounters& counters = TransportCounters::Get();
+  using Counters = TransportCounters;
   return {
-      .eager_messages_sent = counters.eager_messages_sent.load(kRelaxed),
+      .eager_messages_sent = Counters::Sum(&Counters::eager_messages_sent),
       .eager_messages_received =
-          counters.eager_messages_received.load(kRelaxed),
+          Counters::Sum(&Counters::eager_messages_received),
       .rendezvous_messages_sent =
-          counters.rendezvous_messages_sent.load(kRelaxed),
+          Counters::Sum(&Counters::rendezvous_messages_sent),
       .rendezvous_messages_received =
-          counters.rendezvous_messages_received.load(kRelaxed),
-      .open_connections = counters.open_connections.load(kRelaxed),
+          Counters::Sum(&Counters::rendezvous_messages_received),
+      .open_connections = Counters::Sum(&Counters::open_connections),
       .registered_bytes = MemoryRegion::TotalBytes(),
   };
 }

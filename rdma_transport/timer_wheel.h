@@ -26,16 +26,15 @@ class Timer {
   bool scheduled() const { return next_ != nullptr; }
 
  protected:
-  // Takes itself off the wheel where it is still on it.
   virtual ~Timer() { Unlink(); }
+  // Takes itself off the wheel where it is still on it.
+  void Unlink();
 
  private:
   friend class TimerWheel;
 
   // Off the wheel already; may schedule itself anew or delete itself.
   virtual void OnTimer() = 0;
-
-  void Unlink();
 
   TimerWheel* wheel_ = nullptr;
   Timer* next_ = nullptr;

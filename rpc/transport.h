@@ -75,6 +75,10 @@ struct OutgoingFrame {
   // With a server's `end`: the call's status code as gRPC numbers it. The
   // transport carries it and does not look at it.
   uint32_t status_code = 0;
+
+  // Server, within OnCall and on its thread: OnCall returns right after this.
+  // The transport may stay this thread's until then.
+  bool last_act = false;
 };
 
 // What arrives. Valid during OnFrame; a chain that is moved out stays valid,
@@ -117,6 +121,11 @@ class CallSink {
   // The call is over; the last callback, exactly once. The transport forgets
   // the sink before it calls this, so the sink may delete itself.
   virtual void OnClosed(const CallOutcome& outcome) = 0;
+
+  // Whether these callbacks never block for long (a few microseconds): the
+  // transport need not let another thread take the polling over meanwhile.
+  // Asked once, when it gets the sink.
+  virtual bool IsQuick() const { return false; }
 };
 
 // A flag that one thread sets once and others wait for; what a blocking call
@@ -238,9 +247,10 @@ struct CallOptions {
   // gRPC's wait_for_ready: wait for a connection (until the deadline) instead
   // of failing with UNAVAILABLE when connecting fails.
   bool wait_for_ready = false;
-  // The sink's callbacks never block for long (a few microseconds): the
-  // transport need not let another thread take the polling over meanwhile.
-  bool sink_is_quick = false;
+  // The calling thread calls Wait right after StartCall, whatever became of the
+  // call, and waits for nothing else before: the transport may stay this
+  // thread's in between, which saves handing it over and back.
+  bool caller_waits = false;
 };
 
 // One client endpoint: a channel's way to one address.
@@ -270,7 +280,7 @@ class ClientTransport {
 
   // Blocks until `event` is set, and drives the transport meanwhile where no
   // other thread does. The event must be one that a sink of this transport
-  // sets.
+  // sets. Also what ends a StartCall with CallOptions::caller_waits.
   virtual void Wait(Event& event) = 0;
 
   // Registered memory for messages and attachments, with some headroom.

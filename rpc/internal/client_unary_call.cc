@@ -61,7 +61,7 @@ void ClientUnaryCall::Start(const CallTarget& target, const RpcMethod& method,
   options.method = method.number();
   options.deadline = context->deadline_;
   options.wait_for_ready = context->wait_for_ready_;
-  options.sink_is_quick = !done_on_other_thread;
+  options.caller_waits = !done_on_other_thread;
   AfterStart(target.transport->StartCall(options, std::move(frame), this),
              done_on_other_thread);
 }

@@ -118,7 +118,7 @@ class BlockingCall final : public ClientUnaryCall {
     Start(target, method, context, request, response,
           /*done_on_other_thread=*/false);
     // Without a transport it is over already.
-    if (!done_.is_set()) target.transport->Wait(done_);
+    if (target.transport != nullptr) target.transport->Wait(done_);
     if (ABSL_PREDICT_FALSE(!large_response_.empty())) DecodeLarge(response);
     return TakeStatus();
   }
@@ -131,6 +131,7 @@ class BlockingCall final : public ClientUnaryCall {
   void DecodeLarge(Message* response);
   void OnDone() override { done_.Set(); }
   void DoneElsewhere() override { done_.Set(); }
+  bool IsQuick() const override { return true; }
 
   Event done_;
   BufferChain large_response_;

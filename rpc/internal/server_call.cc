@@ -182,7 +182,8 @@ void ServerCall::KeepPeer() {
   peer_view_ = kept_peer_;
 }
 
-void ServerCall::Respond(const Status& status, const Message* response) {
+void ServerCall::Respond(const Status& status, const Message* response,
+                         bool last_act) {
   // The transport may have shut down meanwhile.
   if (ABSL_PREDICT_FALSE(closed())) return;
   if (ABSL_PREDICT_FALSE(!status.ok() || context_.sent_ != nullptr)) {
@@ -195,6 +196,7 @@ void ServerCall::Respond(const Status& status, const Message* response) {
     return RespondWithHeader(error, nullptr);
   }
   frame.end = true;
+  frame.last_act = last_act && CallbackScope::current() == this;
   core_->transport->Send(handle_, std::move(frame));
 }
 

@@ -74,8 +74,10 @@ class ServerCall : public CallSink,
   // Gives the object back; the last thing that happens to it.
   void Complete();
 
-  // Sends the response, or an error. Once.
-  void Respond(const Status& status, const Message* response);
+  // Sends the response, or an error. Once. `last_act`: nothing follows that
+  // takes long, so within OnCall the transport need not be let go.
+  void Respond(const Status& status, const Message* response,
+               bool last_act = false);
   void SendInitialMetadataAlone();
   // Ends the call for both sides without a response.
   void CancelWith(absl::Status reason);

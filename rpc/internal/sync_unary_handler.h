@@ -27,6 +27,8 @@ class SyncServerCall : public ServerCall {
   void Run() final;
   void RunInline();
   void RunOnExecutor();
+  // The handler is none of the transport's callbacks but OnCall.
+  bool IsQuick() const final { return true; }
   // On a thread of the executor.
   void RunTask() final;
 
@@ -59,7 +61,7 @@ class RpcMethodHandler final : public MethodHandler {
       response_.Clear();
       Respond(handler_.function_(handler_.service_, context(), &request_,
                                  &response_),
-              &response_);
+              &response_, /*last_act=*/true);
       Finished();
     }
 
