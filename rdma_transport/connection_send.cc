@@ -407,6 +407,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
 // No credit is granted that no receive is posted for: a peer may use it before
 // this turn ends, and where a handler blocks, the turn does not end at all.
 uint16_t Connection::GrantCredits() {
+  poller_->receive_pool().Replenish();
   return receive_credits_.Grant();
 }
 

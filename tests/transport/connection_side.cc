@@ -281,6 +281,10 @@ void Side::SendAnswer(rpc::CallHandle handle) {
     frame.has_message = true;
     frame.end = true;
     call->connection->SendData(*call, frame);
+    const ReceivePool& pool = poller().receive_pool();
+    least_spare_receives_ = std::min<int>(
+        least_spare_receives_,
+        static_cast<int>(pool.posted()) - static_cast<int>(pool.reserved()));
   });
 }
 

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -177,6 +178,9 @@ class Side final : public ConnectionOwner,
   int opened() const { return opened_; }      // a server's calls
   int answered() const { return answered_; }  // a client's calls
   int failed() const { return failed_; }
+  // How many receives more than promised to peers were posted, at least, when
+  // an answer, which grants credits, had been sent.
+  int least_spare_receives() const { return least_spare_receives_; }
   absl::Status last_down() const;
   absl::Status last_failure() const;
   uint32_t reserved();
@@ -212,6 +216,7 @@ class Side final : public ConnectionOwner,
   std::atomic<int> opened_{0};
   std::atomic<int> answered_{0};
   std::atomic<int> failed_{0};
+  std::atomic<int> least_spare_receives_{std::numeric_limits<int>::max()};
   std::vector<Connection*> connections_;  // the driver's
 
   mutable absl::Mutex mutex_;

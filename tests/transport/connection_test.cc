@@ -45,6 +45,26 @@ std::vector<Connection*> ConnectMany(Side& client, const Side& server,
   return connections;
 }
 
+// A peer may use a credit as soon as it has it; without a receive for it, the
+// device would have to try again, and in the end give the connection up.
+TEST(ConnectionTest, EveryCreditIsBackedByAReceive) {
+  constexpr int kConnections = 60;
+  Side server;
+  Side client;
+  server.Listen();
+  const std::vector<Connection*> connections =
+      ConnectMany(client, server, kConnections);
+  for (int round = 1; round <= 20; ++round) {
+    // So that the server finds them all at once.
+    server.Do([&] {
+      for (Connection* const connection : connections) client.Open(connection);
+    });
+    ASSERT_TRUE(
+        Eventually([&] { return client.answered() == round * kConnections; }));
+  }
+  EXPECT_GE(server.least_spare_receives(), 0);
+}
+
 TEST(ConnectionTest, BusyConnectionsLeaveRoomForNewOnes) {
   constexpr int kBusy = 60;
   constexpr int kCalls = 200;
