@@ -25,11 +25,11 @@ class ClientTransport final : public rpc::ClientTransport {
     return endpoint_->RegisterMethod(path);
   }
   rpc::CallHandle StartCall(const rpc::CallOptions& options,
-                            rpc::OutgoingFrame frame,
+                            rpc::OutgoingFrame&& frame,
                             rpc::CallSink* sink) override {
     return endpoint_->StartCall(options, std::move(frame), sink);
   }
-  void Send(rpc::CallHandle call, rpc::OutgoingFrame frame) override {
+  void Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame) override {
     endpoint_->Send(call, std::move(frame));
   }
   void Cancel(rpc::CallHandle call, absl::Status reason) override {

@@ -248,6 +248,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   Call* FindCall(const FrameView& view);
   Call* CreateServerCall(const FrameView& view);
   bool CheckEagerLimits(const FrameView& view, Call& call);
+  void RefuseEager(const FrameView& view, Call& call);
   void Deliver(Call& call, const FrameView& view, rpc::Buffer&& buffer,
                bool opens);
   void GrowWindow();

@@ -115,6 +115,29 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
   }
 }
 
+inline bool Connection::CheckEagerLimits(const FrameView& view, Call& call) {
+  if (view.message.size() <= options_.max_receive_message_bytes &&
+      view.attachment.size() <= options_.max_receive_attachment_bytes) {
+    return true;
+  }
+  RefuseEager(view, call);
+  return false;
+}
+
+void Connection::RefuseEager(const FrameView& view, Call& call) {
+  absl::Status status;
+  if (view.message.size() > options_.max_receive_message_bytes) {
+    status = absl::ResourceExhaustedError(
+        absl::StrCat("Received message larger than max (", view.message.size(),
+                     " vs. ", options_.max_receive_message_bytes, ")"));
+  } else {
+    status = absl::ResourceExhaustedError(absl::StrCat(
+        "Received attachment larger than max (", view.attachment.size(),
+        " vs. ", options_.max_receive_attachment_bytes, ")"));
+  }
+  ResetCall(call, status, /*not_run=*/view.fields.kind == FrameKind::kOpen);
+}
+
 // ---- Server.
 
 const char* Connection::DefineMethod(const FrameView& view) {
@@ -222,23 +245,6 @@ void Connection::OnData(const FrameView& view, rpc::Buffer&& buffer,
   if (!CheckEagerLimits(view, *call)) return;
   if (ends_call && !call->busy && call->inbox.empty()) FinishCall(*call);
   Deliver(*call, view, std::move(buffer), /*opens=*/false);
-}
-
-bool Connection::CheckEagerLimits(const FrameView& view, Call& call) {
-  absl::Status status;
-  if (view.message.size() > options_.max_receive_message_bytes) {
-    status = absl::ResourceExhaustedError(
-        absl::StrCat("Received message larger than max (", view.message.size(),
-                     " vs. ", options_.max_receive_message_bytes, ")"));
-  } else if (view.attachment.size() > options_.max_receive_attachment_bytes) {
-    status = absl::ResourceExhaustedError(absl::StrCat(
-        "Received attachment larger than max (", view.attachment.size(),
-        " vs. ", options_.max_receive_attachment_bytes, ")"));
-  } else {
-    return true;
-  }
-  ResetCall(call, status, /*not_run=*/view.fields.kind == FrameKind::kOpen);
-  return false;
 }
 
 // The frame's parts stay where they were received. The last action: a callback

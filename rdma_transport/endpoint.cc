@@ -55,7 +55,7 @@ std::string_view Endpoint::PathOf(uint32_t method) {
 // ---- Calls.
 
 rpc::CallHandle Endpoint::StartCall(const rpc::CallOptions& options,
-                                    rpc::OutgoingFrame frame,
+                                    rpc::OutgoingFrame&& frame,
                                     rpc::CallSink* sink) {
   Poller& poller = *poller_->poller;
   rpc::CallHandle handle;
@@ -118,7 +118,7 @@ void Endpoint::Start(Call& call, const rpc::CallOptions& options,
   if (connection_ == nullptr && !failing) StartConnecting();
 }
 
-void Endpoint::Send(rpc::CallHandle handle, rpc::OutgoingFrame frame) {
+void Endpoint::Send(rpc::CallHandle handle, rpc::OutgoingFrame&& frame) {
   Poller& poller = *poller_->poller;
   const auto send = [this, handle](rpc::OutgoingFrame& outgoing) {
     Call* const call = poller_->poller->calls().Find(handle);

@@ -12,7 +12,7 @@ namespace rdma {
 
 class OwnedFrame {
  public:
-  explicit OwnedFrame(rpc::OutgoingFrame frame)
+  explicit OwnedFrame(rpc::OutgoingFrame&& frame)
       : header_(Copy(frame.header)),
         small_message_(Copy(frame.small_message)),
         frame_(std::move(frame)) {

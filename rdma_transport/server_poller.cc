@@ -139,7 +139,7 @@ void ServerPoller::OnCallRefused(Call& call) {
   }
 }
 
-void ServerPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame frame) {
+void ServerPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame&& frame) {
   Poller& poller = *poller_->poller;
   const auto send = [&poller, handle](rpc::OutgoingFrame& outgoing) {
     Call* const call = poller.calls().Find(handle);

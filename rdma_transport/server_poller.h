@@ -38,7 +38,7 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   // Undoes the last Listen, which was OK.
   void TakeBackListen();
   void Start(rpc::ServerSink* sink);
-  void Send(rpc::CallHandle call, rpc::OutgoingFrame frame);
+  void Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame);
   void Cancel(rpc::CallHandle call, absl::Status reason);
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes);
   std::string device() const;

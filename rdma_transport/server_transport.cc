@@ -111,7 +111,7 @@ absl::Status ServerTransport::Start(rpc::ServerSink* sink) {
   return absl::OkStatus();
 }
 
-void ServerTransport::Send(rpc::CallHandle call, rpc::OutgoingFrame frame) {
+void ServerTransport::Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame) {
   PollerOf(call).Send(call, std::move(frame));
 }
 

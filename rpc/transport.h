@@ -266,12 +266,12 @@ class ClientTransport {
 
   // Opens a call and sends its first frame. `sink` hears of it until OnClosed,
   // which may come before StartCall returns, and does so whatever goes wrong.
-  virtual CallHandle StartCall(const CallOptions& options, OutgoingFrame frame,
-                               CallSink* sink) = 0;
+  virtual CallHandle StartCall(const CallOptions& options,
+                               OutgoingFrame&& frame, CallSink* sink) = 0;
 
   // Sends a further frame. No effect once the call is closed or has ended its
   // direction.
-  virtual void Send(CallHandle call, OutgoingFrame frame) = 0;
+  virtual void Send(CallHandle call, OutgoingFrame&& frame) = 0;
 
   // Closes the call with `reason` (not OK) and tells the peer. OnClosed comes
   // soon after, or before this returns. Memory that the peer may still be
@@ -341,7 +341,7 @@ class ServerTransport {
   // Begins to accept. `sink` must outlive the transport's Shutdown.
   virtual absl::Status Start(ServerSink* sink) = 0;
 
-  virtual void Send(CallHandle call, OutgoingFrame frame) = 0;
+  virtual void Send(CallHandle call, OutgoingFrame&& frame) = 0;
   // Ends the call with `reason` on both sides.
   virtual void Cancel(CallHandle call, absl::Status reason) = 0;
 

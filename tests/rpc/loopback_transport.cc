@@ -587,11 +587,11 @@ class LoopbackClient final : public ClientTransport {
   uint32_t RegisterMethod(std::string_view path) override {
     return network_->RegisterMethod(path);
   }
-  CallHandle StartCall(const CallOptions& options, OutgoingFrame frame,
+  CallHandle StartCall(const CallOptions& options, OutgoingFrame&& frame,
                        CallSink* sink) override {
     return network_->StartCall(options, std::move(frame), sink);
   }
-  void Send(CallHandle call, OutgoingFrame frame) override {
+  void Send(CallHandle call, OutgoingFrame&& frame) override {
     network_->Send(call, /*from_server=*/false, std::move(frame));
   }
   void Cancel(CallHandle call, absl::Status reason) override {
@@ -624,7 +624,7 @@ class LoopbackServer final : public ServerTransport {
     if (network_->SetServer(this, sink)) return absl::OkStatus();
     return absl::AlreadyExistsError("another server listens");
   }
-  void Send(CallHandle call, OutgoingFrame frame) override {
+  void Send(CallHandle call, OutgoingFrame&& frame) override {
     network_->Send(call, /*from_server=*/true, std::move(frame));
   }
   void Cancel(CallHandle call, absl::Status reason) override {
