@@ -9,6 +9,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "rdma_transport/device_use.h"
 #include "rdma_transport/hardware/hardware_provider.h"
 #include "rdma_transport/software/software_provider.h"
 #include "rpc/logging.h"
@@ -138,7 +139,7 @@ bool DeviceContext::HandleEvents() {
 }
 
 bool DeviceContext::has_memory_windows() const {
-  return HasType2Windows(device_->attributes());
+  return GrantsByWindows(device_->attributes());
 }
 
 }  // namespace rdma

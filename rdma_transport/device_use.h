@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "rdma_transport/provider/provider.h"
 #include "rdma_transport/verbs/protection_domain.h"
 
 namespace rdma {
@@ -27,6 +28,14 @@ inline constexpr int kWishedReads = 16;  // under way at once, each way
 // Of a poller. The CQ is made larger when connections need it.
 inline constexpr uint32_t kWishedSrqDepth = 16384;
 inline constexpr int kWishedCqDepth = 32768;
+
+// Whether offers are granted by type 2 windows. Not on soft-RoCE (Linux 6.1):
+// when it sends again what was lost, it carries out the bindings and
+// invalidations that came after that once more, too, which fails, and with it
+// the QP: each lost packet would cost a connection.
+inline bool GrantsByWindows(const ibv_device_attr& limits) {
+  return HasType2Windows(limits) && !IsSoftRoce(limits);
+}
 
 struct DeviceUse {
   uint32_t send_queue_depth;  // work requests
@@ -58,7 +67,7 @@ inline DeviceUse UseOf(const ibv_device_attr& limits,
       .srq_depth =
           std::min(kWishedSrqDepth, static_cast<uint32_t>(limits.max_srq_wr)),
       .cq_depth = std::min(kWishedCqDepth, limits.max_cqe),
-      .memory_windows = HasType2Windows(limits),
+      .memory_windows = GrantsByWindows(limits),
   };
 }
 

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "absl/strings/str_cat.h"
+#include "rdma_transport/device_use.h"
 
 namespace rdma {
 namespace {
@@ -65,7 +66,7 @@ namespace {
 // binding one takes MW_BIND (ibv_bind_mw(3)), and no REMOTE_READ on the region.
 int AccessFor(Device* device) {
   return IBV_ACCESS_LOCAL_WRITE |
-         (HasType2Windows(device->attributes()) ? IBV_ACCESS_MW_BIND
+         (GrantsByWindows(device->attributes()) ? IBV_ACCESS_MW_BIND
                                                 : IBV_ACCESS_REMOTE_READ);
 }
 

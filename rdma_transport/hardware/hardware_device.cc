@@ -17,9 +17,6 @@
 namespace rdma {
 namespace {
 
-// Linux's soft-RoCE; drivers/infiniband/sw/rxe/rxe_param.h.
-constexpr uint32_t kRxeVendorId = 0xffffff;
-
 bool MakeNonBlocking(int fd) {
   const int flags = fcntl(fd, F_GETFL);
   return flags >= 0 && fcntl(fd, F_SETFL, flags | O_NONBLOCK) == 0;
@@ -86,8 +83,8 @@ HardwareDevice::~HardwareDevice() {
 // Who overlooks it invalidates the window once more, and that is a null pointer
 // in the kernel (Linux 6.1, rxe_do_invalidate_mw).
 unsigned int HardwareDevice::invalidation_flags() const {
-  const bool is_rxe = attributes_.vendor_id == kRxeVendorId;
-  return is_rxe ? IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK : IBV_WC_WITH_INV;
+  return IsSoftRoce(attributes_) ? IBV_WC_WITH_INV | IBV_WC_IP_CSUM_OK
+                                 : IBV_WC_WITH_INV;
 }
 
 // --- Memory ------------------------------------------------------------------

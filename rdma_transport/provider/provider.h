@@ -293,6 +293,12 @@ class Provider {
                                                 absl::Duration timeout) = 0;
 };
 
+// Linux's soft-RoCE (rdma_rxe) has this vendor's number:
+// drivers/infiniband/sw/rxe/rxe_param.h.
+inline bool IsSoftRoce(const ibv_device_attr& attributes) {
+  return attributes.vendor_id == 0xffffff;
+}
+
 }  // namespace rdma
 
 #endif  // VERBENA_RDMA_TRANSPORT_PROVIDER_PROVIDER_H_

@@ -32,9 +32,6 @@ namespace {
 constexpr ConnectionSetup kSetup =
     ConnectionSetup::VERBENA_TEST_CONNECTION_SETUP;
 
-// Linux's soft-RoCE; drivers/infiniband/sw/rxe/rxe_param.h.
-constexpr uint32_t kRxeVendorId = 0xffffff;
-
 std::string Environment(const char* name) {
   const char* const value = std::getenv(name);
   return value == nullptr ? "" : value;
@@ -51,7 +48,7 @@ bool IsRxe(Provider& provider, const std::string& name) {
   if (!device.ok()) {
     Refuse("VERBENA_TEST_DEVICE: " + device.status().ToString());
   }
-  return (*device)->attributes().vendor_id == kRxeVendorId;
+  return IsSoftRoce((*device)->attributes());
 }
 
 // Where Linux 6.1's rxe departs from the specification, and what its speed

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -92,6 +93,18 @@ TEST_F(NetworkFaultTest, LostPacketsAreSentAgain) {
   network_->Impair("loss 1%");
   for (int i = 0; i < 100; ++i) ASSERT_OK(client_->Echo(100)) << i;
   for (int i = 0; i < 4; ++i) ASSERT_OK(client_->Echo(100'000, kMiB)) << i;
+}
+
+// With messages before and behind the one that is sent again.
+TEST_F(NetworkFaultTest, LostPacketsAmongManyMessages) {
+  network_->Impair("loss 1%");
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 8; ++i) {
+    callers.emplace_back([&] {
+      for (int j = 0; j < 4; ++j) EXPECT_OK(client_->Echo(100, 256 * 1024));
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
 }
 
 TEST_F(NetworkFaultTest, ConnectionsAreMadeThoughPacketsAreLost) {

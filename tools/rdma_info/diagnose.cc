@@ -40,7 +40,9 @@ void NoteSoftRoce(const Machine& machine, std::vector<Finding>& findings) {
        .subject = absl::StrJoin(names, ", "),
        .what = "this is soft-RoCE: the kernel does what a NIC would do",
        .why = "good for tests, and for reaching hosts with NICs; within one "
-              "host Verbena's own soft0 is much faster"});
+              "host Verbena's own soft0 is much faster. Its memory windows do "
+              "not survive lost packets and are not used, so peers can read "
+              "all memory of messages: connect to trusted peers only"});
 }
 
 bool IsError(const Finding& finding) {
