@@ -326,7 +326,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   // endpoint's; server: what they are.
   std::vector<uint32_t> method_numbers_;
   uint32_t next_method_number_ = 0;
-  std::deque<Method> methods_;
+  std::vector<std::unique_ptr<Method>> methods_;  // calls refer to their paths
   MethodLimit method_limit_;
 
   struct WaitingRead {

@@ -148,7 +148,7 @@ const char* Connection::DefineMethod(const FrameView& view) {
       return "too many methods";
     }
     method_limit_.Add(view.fields.method_path);
-    Method& method = methods_.emplace_back();
+    Method& method = *methods_.emplace_back(std::make_unique<Method>());
     method.path = std::string(view.fields.method_path);
     method.token = owner_->OnMethod(method.path);
     return nullptr;
@@ -157,7 +157,7 @@ const char* Connection::DefineMethod(const FrameView& view) {
 }
 
 Call* Connection::CreateServerCall(const FrameView& view) {
-  const Method& method = methods_[view.fields.detail];
+  const Method& method = *methods_[view.fields.detail];
   Call* const call = poller_->calls().Create();
   call->owner = owner_;
   call->sequence = view.fields.call_sequence;

@@ -1,26 +1,12 @@
 #include "rdma_transport/frame.h"
 
-#include <bit>
 #include <cstring>
 
 namespace rdma {
 namespace {
 
-static_assert(std::endian::native == std::endian::little,
-              "the wire is little-endian, and so are the machines with RDMA");
-static_assert(kFramePrefixBytes == 16 && kOpenExtraBytes == 8);
-
-template <typename T>
-void Store(std::byte* out, T value) {
-  std::memcpy(out, &value, sizeof(value));
-}
-
-template <typename T>
-T Load(const std::byte* in) {
-  T value;
-  std::memcpy(&value, in, sizeof(value));
-  return value;
-}
+using frame_internal::Load;
+using frame_internal::Store;
 
 // Bytes that follow the fixed part: where a view's parts are cut off.
 class Cursor {
@@ -93,37 +79,6 @@ const char* CheckSegments(absl::Span<const std::byte> segments) {
 }
 
 }  // namespace
-
-uint32_t EncodeTag(const FrameFields& fields) {
-  return static_cast<uint32_t>(fields.kind) << 28 |
-         static_cast<uint32_t>(fields.flags) << 20 | fields.slot;
-}
-
-size_t PrefixBytes(const FrameFields& fields) {
-  size_t bytes = kFramePrefixBytes;
-  if (fields.kind == FrameKind::kOpen) bytes += kOpenExtraBytes;
-  if ((fields.flags & kMethodDefinition) != 0) {
-    bytes += 2 + fields.method_path.size();
-  }
-  return bytes;
-}
-
-void EncodePrefix(const FrameFields& fields, std::byte* out) {
-  Store(out, fields.call_sequence);
-  Store(out + 4, fields.credits);
-  Store(out + 6, fields.header_bytes);
-  Store(out + 8, fields.message_bytes);
-  Store(out + 12, fields.detail);
-  out += kFramePrefixBytes;
-  if (fields.kind == FrameKind::kOpen) {
-    Store(out, fields.timeout_us);
-    out += kOpenExtraBytes;
-  }
-  if ((fields.flags & kMethodDefinition) != 0) {
-    Store(out, static_cast<uint16_t>(fields.method_path.size()));
-    std::memcpy(out + 2, fields.method_path.data(), fields.method_path.size());
-  }
-}
 
 void EncodeSegment(const Segment& segment, std::byte* out) {
   Store(out, segment.address);

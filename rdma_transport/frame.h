@@ -29,8 +29,10 @@
 #ifndef VERBENA_RDMA_TRANSPORT_FRAME_H_
 #define VERBENA_RDMA_TRANSPORT_FRAME_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "absl/types/span.h"
@@ -141,6 +143,60 @@ struct FrameView {
 // wrong with it.
 const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
                         FrameView* view);
+
+// ---- Implementation, of what each small call writes.
+
+namespace frame_internal {
+
+static_assert(std::endian::native == std::endian::little,
+              "the wire is little-endian, and so are the machines with RDMA");
+static_assert(kFramePrefixBytes == 16 && kOpenExtraBytes == 8);
+
+template <typename T>
+void Store(std::byte* out, T value) {
+  std::memcpy(out, &value, sizeof(value));
+}
+
+template <typename T>
+T Load(const std::byte* in) {
+  T value;
+  std::memcpy(&value, in, sizeof(value));
+  return value;
+}
+
+}  // namespace frame_internal
+
+inline uint32_t EncodeTag(const FrameFields& fields) {
+  return static_cast<uint32_t>(fields.kind) << 28 |
+         static_cast<uint32_t>(fields.flags) << 20 | fields.slot;
+}
+
+inline size_t PrefixBytes(const FrameFields& fields) {
+  size_t bytes = kFramePrefixBytes;
+  if (fields.kind == FrameKind::kOpen) bytes += kOpenExtraBytes;
+  if ((fields.flags & kMethodDefinition) != 0) {
+    bytes += 2 + fields.method_path.size();
+  }
+  return bytes;
+}
+
+inline void EncodePrefix(const FrameFields& fields, std::byte* out) {
+  using frame_internal::Store;
+  Store(out, fields.call_sequence);
+  Store(out + 4, fields.credits);
+  Store(out + 6, fields.header_bytes);
+  Store(out + 8, fields.message_bytes);
+  Store(out + 12, fields.detail);
+  out += kFramePrefixBytes;
+  if (fields.kind == FrameKind::kOpen) {
+    Store(out, fields.timeout_us);
+    out += kOpenExtraBytes;
+  }
+  if ((fields.flags & kMethodDefinition) != 0) {
+    Store(out, static_cast<uint16_t>(fields.method_path.size()));
+    std::memcpy(out + 2, fields.method_path.data(), fields.method_path.size());
+  }
+}
 
 }  // namespace rdma
 
