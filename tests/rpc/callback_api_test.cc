@@ -99,8 +99,11 @@ TEST_P(CallbackApiTest, CallbackNeverRunsOnTheCallersStack) {
       std::lock_guard lock(mutex);
       echo.stub().async()->Say(&context, &request, &response,
                                [&](const Status& status) {
-                                 std::lock_guard inner(mutex);
-                                 EXPECT_EQ(status.ok(), good);
+                                 {
+                                   std::lock_guard inner(mutex);
+                                   EXPECT_EQ(status.ok(), good);
+                                 }
+                                 // From here on the mutex may be gone.
                                  done.Notify();
                                });
     }
