@@ -49,7 +49,8 @@ void KillServerDuring(rpc::Status (*call)(const Client&)) {
     const absl::Time killed = absl::Now();
     caller.join();
     EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNAVAILABLE));
-    EXPECT_LT(end - killed, absl::Seconds(2));
+    // By the hang-up, not by a time limit; attachments are made meanwhile.
+    EXPECT_LT(end - killed, absl::Seconds(10));
     ++failed;
     // What the call held is free again.
     const absl::StatusOr<rpc::Buffer> buffer =
@@ -221,25 +222,41 @@ TEST(KeepaliveTest, AServerForgetsAStoppedClient) {
   EXPECT_EQ(connections(), before);
 }
 
-TEST(KeepaliveTest, AnIdleConnectionAndALongCallStayAlive) {
-  PeerProcess server = PeerProcess::Serve(kKeepaliveArguments);
+// An idle connection and one with a long call.
+void ExpectToStayAlive(const Arguments& of_server, Arguments of_clients) {
+  PeerProcess server = PeerProcess::Serve(of_server);
   ASSERT_TRUE(server.ok()) << server.address();
-  const Client client(server.address(), kKeepaliveArguments);
+  const Client client(server.address(), of_clients);
   ASSERT_OK(client.Echo(10));
+  // Another option, another connection.
+  of_clients["grpc.client_idle_timeout_ms"] = 1'000'000;
+  const Client idle(server.address(), of_clients);
+  ASSERT_OK(idle.Echo(10));
   rpc::Status status;
   std::thread caller([&] { status = client.Block(absl::InfiniteDuration()); });
-  const Client idle(server.address(), {{"grpc.keepalive_time_ms", 200},
-                                       {"grpc.keepalive_timeout_ms", 501}});
-  ASSERT_OK(idle.Echo(10));
+  EXPECT_TRUE(Eventually([&] { return idle.Observe().blocked() == 1; }));
   const int64_t connections = idle.Observe().connections();
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 5; ++i) {
     absl::SleepFor(kKeepaliveTime * 4);
     EXPECT_EQ(idle.channel().GetState(false), rpc::ConnectivityState::kReady);
   }
   EXPECT_EQ(idle.Observe().connections(), connections);
-  ASSERT_OK(client.ReleaseBlocked());
+  EXPECT_OK(client.ReleaseBlocked());
   caller.join();
   EXPECT_OK(status);
+}
+
+// Together less than the test takes: who did not answer would be cut off. Only
+// one side asks, as what it asks is a sign of its own life.
+const Arguments kAsking = {{"grpc.keepalive_time_ms", 200},
+                           {"grpc.keepalive_timeout_ms", 2000}};
+
+TEST(KeepaliveTest, WhoAnswersTheServerStaysAlive) {
+  ExpectToStayAlive(kAsking, {});
+}
+
+TEST(KeepaliveTest, WhoAnswersItsClientsStaysAlive) {
+  ExpectToStayAlive({}, kAsking);
 }
 
 TEST(StoppedPeerTest, AStoppedServerThatIsKilledIsNoticed) {
