@@ -5,8 +5,6 @@
 namespace rdma {
 namespace {
 
-constexpr size_t kMaxSpareCalls = 1024;
-
 // Aliases have the top bit, generations do not.
 constexpr uint64_t kAliasBit = uint64_t{1} << 63;
 constexpr uint32_t kGenerationMask = 0x7fffffff;
@@ -84,12 +82,8 @@ void CallTable::Destroy(Call* call) {
   entry.generation = (entry.generation + 1) & kGenerationMask;
   if (entry.generation == 0) entry.generation = 1;
   --live_;
+  call->Reset();
   // The last one to come is the first one to go: its memory is still cached.
-  if (free_.size() < kMaxSpareCalls) {
-    call->Reset();
-  } else {
-    entry.call = nullptr;
-  }
   free_.push_back(index);
 }
 

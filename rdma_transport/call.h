@@ -54,6 +54,7 @@ struct CallState {
   Connection* connection = nullptr;  // null: not sent yet, or cut off
   uint32_t slot = 0;
   uint32_t sequence = 0;
+  absl::Time deadline = absl::InfiniteFuture();
   bool is_client = false;
   bool quick_sink = false;
   bool wait_for_ready = false;
@@ -83,7 +84,6 @@ struct CallState {
   std::string_view path;         // the connection's dictionary's
   std::string_view peer;         // the connection's
   Connection* pinned = nullptr;  // kept while OnCall uses the two
-  absl::Time deadline = absl::InfiniteFuture();
 };
 
 struct Call final : public Timer, public CallState {
@@ -141,10 +141,11 @@ class CallTable {
   struct Entry {
     uint32_t generation = 1;
     bool live = false;
-    std::unique_ptr<Call> call;  // kept for the entry's next one, if not live
+    std::unique_ptr<Call> call;  // where not live, for the entry's next one
   };
 
   const uint32_t number_;
+  // As many as there were ever at once.
   std::vector<Entry> entries_;
   std::vector<uint32_t> free_;
   absl::flat_hash_map<uint64_t, rpc::CallHandle> aliases_;

@@ -51,15 +51,11 @@ void CallDelivery::Sent(Call& call) {
 
 void CallDelivery::Close(Call& call, rpc::CallOutcome outcome) {
   if (call.closed) return;
-  call.closed = true;
-  poller_->timers().Cancel(&call);
   if (!outcome.status.ok()) {
     call.cut_off.store(true, std::memory_order_release);
   }
-  call.inbox.clear();
-  call.sent_count = 0;
   call.outcome = std::move(outcome);
-  if (!call.busy) poller_->MakeReady(&call);
+  CloseInOrder(call);
 }
 
 void CallDelivery::CloseInOrder(Call& call) {

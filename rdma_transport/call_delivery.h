@@ -39,7 +39,7 @@ class CallDelivery final : public CallDeliverer {
   // not delivered yet are dropped. REQUIRES: nothing is being read for it.
   void Close(Call& call, rpc::CallOutcome outcome);
 
-  // The same for a call that ended in order and has been told all there was.
+  // The same with OK, for a server's call that was answered.
   void CloseInOrder(Call& call);
 
   // The same for a call whose last frame is about to be delivered, in order:

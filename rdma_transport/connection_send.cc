@@ -19,6 +19,13 @@ constexpr size_t kCopyBytes = 2048;
 // What a reset's text may take of a frame: such frames go inline.
 constexpr size_t kMaxResetText = 192;
 
+// As an open says it.
+uint64_t TimeoutUs(absl::Time deadline) {
+  if (deadline == absl::InfiniteFuture()) return 0;
+  return static_cast<uint64_t>(
+      std::max<int64_t>(absl::ToInt64Microseconds(deadline - absl::Now()), 1));
+}
+
 absl::Span<const std::byte> AsBytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
@@ -26,13 +33,6 @@ absl::Span<const std::byte> AsBytes(std::string_view text) {
 std::byte* Append(std::byte* to, absl::Span<const std::byte> bytes) {
   if (!bytes.empty()) std::memcpy(to, bytes.data(), bytes.size());
   return to + bytes.size();
-}
-
-// As an open says it.
-uint64_t TimeoutUs(absl::Time deadline) {
-  if (deadline == absl::InfiniteFuture()) return 0;
-  return static_cast<uint64_t>(
-      std::max<int64_t>(absl::ToInt64Microseconds(deadline - absl::Now()), 1));
 }
 
 std::byte* Append(std::byte* to, const rpc::BufferChain& chain) {
@@ -404,8 +404,9 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
 
 // ---- The post itself.
 
-// No credit is granted that no receive is posted for: a peer may use it before
-// this turn ends, and where a handler blocks, the turn does not end at all.
+// As far as there are buffers, no credit is granted that no receive is posted
+// for: a peer may use it before this turn ends, and where a handler blocks, the
+// turn does not end at all.
 uint16_t Connection::GrantCredits() {
   poller_->receive_pool().Replenish();
   return receive_credits_.Grant();
@@ -466,6 +467,7 @@ bool Connection::PostWorkRequests(ibv_send_wr* first) {
   return false;
 }
 
+// SendAtOnce does of this what concerns it.
 void Connection::AfterPost(const Outgoing& out) {
   ++frames_;
   starved_ = false;

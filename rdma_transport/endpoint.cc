@@ -63,6 +63,9 @@ rpc::CallHandle Endpoint::StartCall(const rpc::CallOptions& options,
     Call* const call = poller.calls().Create();
     handle = call->handle;
     Start(*call, options, frame, sink);
+    // Taken over, also where the call ended before it was sent.
+    if (!frame.message.empty()) frame.message.clear();
+    if (!frame.attachment.empty()) frame.attachment.clear();
   };
   if (options.caller_waits ? poller.RunAndStay(start) : poller.RunNow(start)) {
     return handle;

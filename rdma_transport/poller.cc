@@ -165,25 +165,26 @@ bool Poller::RunTasks() {
   return true;
 }
 
-bool Poller::OpenForOthers() {
+Poller::LeftBehind Poller::OpenForOthers() {
   for (;;) {
     RunTasks();
     FlushDirty();
-    const bool work_left =
-        ready_head_ != nullptr || next_completion_ < completion_count_;
+    const LeftBehind left = {
+        .callbacks =
+            ready_head_ != nullptr ||
+            next_completion_<completion_count_, .calls = calls_.live()> 0};
     turnstile_.Release();
     // A task that was left while we held the turnstile is ours to see to: its
     // thread did not get in.
     if (tasks_.load(std::memory_order_seq_cst) == nullptr ||
         !turnstile_.TryEnter()) {
-      return work_left;
+      return left;
     }
   }
 }
 
 bool Poller::Leave() {
-  const bool calls_run = calls_.live() > 0;
-  const bool work_left = OpenForOthers();
+  const LeftBehind left = OpenForOthers();
   if (waiter_count_.load(std::memory_order_seq_cst) > 0) {
     absl::MutexLock lock(&waiters_mutex_);
     if (rpc::Event* const waiter = FirstWaiter()) {
@@ -191,11 +192,12 @@ bool Poller::Leave() {
       return true;
     }
   }
-  if (!work_left && !calls_run) return false;  // the monitor's is soon enough
+  // Without any, the monitor's look is soon enough.
+  if (!left.callbacks && !left.calls) return false;
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They wake with what comes from the peer; callbacks that are due already
     // would wait for that.
-    if (work_left) WakeSleepers();
+    if (left.callbacks) WakeSleepers();
   } else if (active_keepers_.load(std::memory_order_seq_cst) == 0) {
     SendKeeper();
   }
@@ -494,7 +496,7 @@ void Poller::Sleep(Role role, Done done) {
   const int waiters = role == Role::kWaiter ? 1 : 0;
   sleeping_waiters_.fetch_add(waiters, std::memory_order_seq_cst);
   sleepers_.fetch_add(1, std::memory_order_seq_cst);
-  const bool work_left = OpenForOthers();
+  const bool work_left = OpenForOthers().callbacks;
   // From here on whoever makes `done` true sees a sleeper and wakes it.
   if (!work_left && !done() && !stopping_.load(std::memory_order_seq_cst)) {
     if (wake_pending) {

@@ -127,16 +127,9 @@ class Poller {
   // Runs `function` now as the driver, or returns false.
   template <typename Function>
   bool RunNow(Function&& function) {
-    if (turnstile_.HeldByMe()) {
-      function();
-      return true;
-    }
-    if (!turnstile_.TryEnter()) return false;
-    // Tasks that were left before come first.
-    RunTasks();
-    function();
-    FlushDirty();
-    Leave();
+    const bool was_driver = turnstile_.HeldByMe();
+    if (!RunAndStay(function)) return false;
+    if (!was_driver) Leave();
     return true;
   }
 
@@ -146,7 +139,7 @@ class Poller {
   bool RunAndStay(Function&& function) {
     if (!turnstile_.HeldByMe()) {
       if (!turnstile_.TryEnter()) return false;
-      RunTasks();
+      RunTasks();  // that were left before
     }
     function();
     return true;
@@ -226,7 +219,7 @@ class Poller {
       return true;
     }
     // What is left of this batch does not wait for the callback.
-    if (OpenForOthers()) WakeAnySleeper();
+    if (OpenForOthers().callbacks) WakeAnySleeper();
     callback();
     WakeWaiters();
     // Its last act may have been to enter (RunAndStay).
@@ -309,9 +302,13 @@ class Poller {
   void Sleep(Role role, Done done);
   int SleepTimeoutMs();
 
-  // Lets others in, with no task left undone. True: callbacks are due, which
-  // the next driver makes.
-  bool OpenForOthers();
+  // What is left to the next driver.
+  struct LeftBehind {
+    bool callbacks;  // that are due
+    bool calls;      // that are under way
+  };
+  // Lets others in, with no task left undone.
+  LeftBehind OpenForOthers();
   // Lets others in, and has the first of the waiters come. False: none waits.
   bool Leave();
   rpc::Event* FirstWaiter() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiters_mutex_);

@@ -11,7 +11,7 @@
 //   rpc::Buffer buffer = pool->Take(wc.wr_id, wc.byte_len);
 //   if (pool->IsTight()) buffer = rpc::Buffer::CopyOf(buffer.view());
 //   ...
-//   pool->Replenish();  // at the end of the turn
+//   pool->Replenish();  // before credits are granted, and in each turn
 //
 // Thread rule: the poller's driver, except that buffers may be released by any
 // thread, also after the pool's owner has gone.
@@ -68,7 +68,7 @@ class ReceivePool {
   // The same for a failed or flushed receive: the buffer is free again.
   void Discard(uint64_t wr_id);
 
-  // Posts what is missing. Cheap where nothing is; call it once a turn.
+  // Posts what is missing. Cheap where nothing is.
   void Replenish() {
     if (posted_ < Wanted()) ReplenishSlow();
   }

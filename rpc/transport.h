@@ -123,8 +123,8 @@ class CallSink {
   virtual void OnClosed(const CallOutcome& outcome) = 0;
 
   // Whether these callbacks never block for long (a few microseconds): the
-  // transport need not let another thread take the polling over meanwhile.
-  // Asked once, when it gets the sink.
+  // transport need not let another thread take the polling over meanwhile. They
+  // must not call Wait then. Asked once, when it gets the sink.
   virtual bool IsQuick() const { return false; }
 };
 

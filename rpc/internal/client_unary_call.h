@@ -61,7 +61,8 @@ class ClientUnaryCall : public CallSink {
   // `response` until OnDone. Once per object.
   //
   // `done_on_other_thread`: OnDone never runs on the stack of this function (it
-  // may call the user back, and the user may hold locks here).
+  // may call the user back, and the user may hold locks here). Without it, the
+  // caller must call the transport's Wait next (CallOptions::caller_waits).
   void Start(const CallTarget& target, const RpcMethod& method,
              ClientContext* context, const Message& request, Message* response,
              bool done_on_other_thread);

@@ -160,7 +160,7 @@ void ServerCall::Complete() {
   context_.Clear();
   ServerCore* const core = core_;
   const bool detached = detached_;
-  if (ABSL_PREDICT_FALSE(moved_bytes_ > kMaxRetainedBytes)) {
+  if (ABSL_PREDICT_FALSE(!IsSmall())) {
     delete this;
   } else if (ABSL_PREDICT_FALSE(detached)) {
     // This thread may be none that calls come to.
@@ -187,13 +187,13 @@ void ServerCall::Respond(const Status& status, const Message* response,
   // The transport may have shut down meanwhile.
   if (ABSL_PREDICT_FALSE(closed())) return;
   if (ABSL_PREDICT_FALSE(!status.ok() || context_.sent_ != nullptr)) {
-    return RespondWithHeader(status, response);
+    return RespondWithHeader(status, response, last_act);
   }
   MessageScratch scratch;
   OutgoingFrame frame;
   Status error;
   if (ABSL_PREDICT_FALSE(!EncodeResponse(*response, scratch, frame, &error))) {
-    return RespondWithHeader(error, nullptr);
+    return RespondWithHeader(error, nullptr, last_act);
   }
   frame.end = true;
   frame.last_act = last_act && CallbackScope::current() == this;
@@ -201,7 +201,7 @@ void ServerCall::Respond(const Status& status, const Message* response,
 }
 
 void ServerCall::RespondWithHeader(const Status& status,
-                                   const Message* response) {
+                                   const Message* response, bool last_act) {
   MessageScratch scratch;
   OutgoingFrame frame;
   Status final_status = status;
@@ -219,6 +219,7 @@ void ServerCall::RespondWithHeader(const Status& status,
   frame.header = AsBytes(header);
   frame.end = true;
   frame.status_code = static_cast<uint32_t>(final_status.error_code());
+  frame.last_act = last_act && CallbackScope::current() == this;
   core_->transport->Send(handle_, std::move(frame));
 }
 

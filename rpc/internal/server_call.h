@@ -94,6 +94,8 @@ class ServerCall : public CallSink,
     return finished_here_.load(std::memory_order_relaxed) ||
            (phase_.load(std::memory_order_acquire) & kFinished) != 0;
   }
+  // Whether it is kept for another call. REQUIRES: finished().
+  bool IsSmall() const { return moved_bytes_ <= kMaxRetainedBytes; }
   ServerCore& core() const { return *core_; }
   ServerMethod& method() const { return *method_; }
   absl::Time deadline() const { return context_.deadline_; }
@@ -116,7 +118,8 @@ class ServerCall : public CallSink,
   bool EncodeResponse(const Message& response, MessageScratch& scratch,
                       OutgoingFrame& frame, Status* error);
   // Respond for an error, and where there are metadata.
-  void RespondWithHeader(const Status& status, const Message* response);
+  void RespondWithHeader(const Status& status, const Message* response,
+                         bool last_act);
   Status EncodeHeader(const Status& status, std::string& header);
   Status CheckHeaderSize(const Status& status, size_t bytes) const;
 

@@ -27,8 +27,9 @@ class SyncServerCall : public ServerCall {
   void Run() final;
   void RunInline();
   void RunOnExecutor();
-  // The handler is none of the transport's callbacks but OnCall.
-  bool IsQuick() const final { return true; }
+  // What OnClosed has to do is to give the object back, once the handler is
+  // through. A large one is freed there instead.
+  bool IsQuick() const final { return finished() && IsSmall(); }
   // On a thread of the executor.
   void RunTask() final;
 
