@@ -264,7 +264,9 @@ void Connection::OnDeviceError(const absl::Status& why, bool completions_lost) {
   MaybeFinish();  // it may have been closing
 }
 
-void Connection::OnPolled() {
+void Connection::OnPolled() { CloseAsPeerGone(); }
+
+void Connection::CloseAsPeerGone() {
   Close(absl::UnavailableError(
       absl::StrCat("the connection to ", peer_name_,
                    " was closed by the peer, or the peer ended")));

@@ -257,6 +257,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
 
   void AttachCall(Call& call, uint32_t slot);
   void DetachCall(Call& call);
+  void CloseAsPeerGone();
   void PostMarker();
   void CloseIfFlushed();
   bool HasSurplus() const;

@@ -380,7 +380,9 @@ void Connection::AbandonReads(rpc::CallHandle call) {
 // ---- Completions of what was posted.
 
 void Connection::OnSendCompletion(const ibv_wc& wc) {
-  if (wc.status != IBV_WC_SUCCESS) {
+  if (wc.status == IBV_WC_WR_FLUSH_ERR) {
+    CloseAsPeerGone();  // no request of ours had failed before
+  } else if (wc.status != IBV_WC_SUCCESS) {
     Close(WcStatusToStatus(wc.status, "the connection to " + peer_name_));
   }
   send_queue_.Complete(wc.wr_id, [this](SendEntry& entry) {

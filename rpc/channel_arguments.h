@@ -37,7 +37,7 @@
 //   verbena.min_rnr_timer                 12: 0.64 ms; 1 to 31, IBTA's encoding
 //   verbena.traffic_class                 0: the route's
 //   verbena.mtu                           0: the path's; 256, 512, ... 4096
-//   verbena.allow_other_users             0; server only
+//   verbena.allow_other_users             0; 1 on both sides
 //   verbena.max_connections               4096; server only
 //   verbena.handler_threads               256; server only
 //   verbena.handler_queue                 65536 calls; server only

@@ -234,7 +234,8 @@ struct TransportOptions {
   // with the next call.
   absl::Duration idle_timeout = absl::Minutes(30);
 
-  // Server: processes of other users may connect to the software device.
+  // Either side: peers on the software device may be of other users. Both sides
+  // have to say so, as they share memory.
   bool allow_other_users = false;
   // Server: most connections; further ones are rejected with the reason.
   uint32_t max_connections = 4096;

@@ -22,6 +22,8 @@ constexpr uint64_t kLargestBufferBytes = uint64_t{256} << 20;
 std::shared_ptr<rpc::Channel> MakeChannel(const ClientOptions& options) {
   rpc::ChannelArguments arguments;
   arguments.SetString("verbena.device", options.device);
+  arguments.SetInt("verbena.allow_other_users",
+                   options.allow_other_users ? 1 : 0);
   return rpc::CreateCustomChannel(options.address,
                                   rpc::InsecureChannelCredentials(), arguments);
 }

@@ -34,6 +34,8 @@ struct ClientOptions {
   std::string device = "auto";  // "auto", "soft", or a verbs device's name
   // For each call; calls that carry values get a second for every 10 MB on top.
   absl::Duration timeout = absl::Seconds(30);
+  // The server may be another user's; it has to allow it, too.
+  bool allow_other_users = false;
 };
 
 struct Value {

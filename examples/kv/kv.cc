@@ -22,7 +22,11 @@ DEFINE_string(device, "auto",
               "\"auto\", \"soft\" (the software device, same host), or a verbs "
               "device's name");
 DEFINE_double(timeout_seconds, 30,
-              "for each call; values get a second for every 10 MB on top");
+              "for each call; values get a second for every 10 MB on top, and "
+              "get 27 s, as it does not know how large the value is");
+DEFINE_bool(allow_other_users, false,
+            "on the software device: the server may be another user's (it "
+            "needs --allow_other_users, too)");
 DEFINE_bool(json, false,
             "list, stats, load, verify: print JSON, one object a line");
 
@@ -155,7 +159,8 @@ ExitCode Run(const Arguments& words) {
   }
   Client client({.address = FLAGS_address,
                  .device = FLAGS_device,
-                 .timeout = absl::Seconds(FLAGS_timeout_seconds)});
+                 .timeout = absl::Seconds(FLAGS_timeout_seconds),
+                 .allow_other_users = FLAGS_allow_other_users});
   return command->run(client, arguments);
 }
 

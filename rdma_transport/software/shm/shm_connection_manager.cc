@@ -248,7 +248,8 @@ absl::Status ShmConnectionManager::CheckPeersUser(const Id& id) const {
   if (peer.uid == geteuid()) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       "the peer is of user ", peer.uid, ", this process of user ", geteuid(),
-      ": open the device with allow_other_users if they trust each other"));
+      ": set verbena.allow_other_users on both sides if they trust each "
+      "other"));
 }
 
 HandshakeSetup ShmConnectionManager::MakeSetup(
