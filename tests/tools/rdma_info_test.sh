@@ -173,7 +173,8 @@ shows_devices_ports_and_gids() {
     'device("rxe0")["capabilities"]["max_qp_rd_atom"]'
   expect_value healthy "{'device': 512, 'transport': 512}" \
     'device("rxe0")["capabilities"]["max_inline_data"]'
-  expect_value healthy "{'device': True, 'transport': True}" \
+  # Its windows do not survive lost packets: docs/hardware.md.
+  expect_value healthy "{'device': True, 'transport': False}" \
     'device("rxe0")["capabilities"]["mem_window_type_2"]'
   expect_value healthy "['soft_roce']" '[f["id"] for f in r["findings"]]'
 }
