@@ -30,6 +30,9 @@ class Comparison:
     def add(self, name, value):
         self.values[name].append(value)
 
+    def has(self, name):
+        return name in self.values
+
     def spread(self, name):
         return spread_of(self.values[name])
 

@@ -261,7 +261,7 @@ int Measure(const std::string& address, const std::vector<int>& cpus,
 }
 
 int StartServerAndMeasure(const std::vector<int>& cpus,
-                          const std::vector<WorkloadOptions>& workloads) {
+                          std::vector<WorkloadOptions> workloads) {
   std::optional<ServerProcess> server;
   std::string address = FLAGS_address;
   if (address.empty()) {
@@ -271,6 +271,7 @@ int StartServerAndMeasure(const std::vector<int>& cpus,
     if (!started.ok()) return Fail(started.status());
     server.emplace(*std::move(started));
     address = server->address();
+    for (WorkloadOptions& workload : workloads) workload.server = server->pid();
   }
   // Before the first thread starts, so that all are bound.
   if (!cpus.empty()) {

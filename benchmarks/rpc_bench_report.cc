@@ -60,7 +60,11 @@ std::string JsonLine(const Setup& setup, const WorkloadOptions& options,
       {"max_ns", latencies.PercentileNs(1)},
       {"rate_per_s", std::round(measurement.RatePerSecond())},
       {"gigabytes_per_s",
-       Rounded(measurement.GigabytesPerSecond(options), 1e-4)},
+       Rounded(GigabytesPerSecond(measurement, options), 1e-4)},
+      {"client_cpu_ns_per_call",
+       std::round(measurement.client_cpu_ns_per_call)},
+      {"server_cpu_ns_per_call",
+       std::round(measurement.server_cpu_ns_per_call)},
       {"device", setup.device},
       {"cpus", setup.cpus},
   };
@@ -85,7 +89,7 @@ std::string TableLine(const Setup& setup, const WorkloadOptions& options,
       Duration(latencies.PercentileNs(0.5)),
       Duration(latencies.PercentileNs(0.99)),
       absl::StrFormat("%.0f", measurement.RatePerSecond()),
-      absl::StrFormat("%.3f", measurement.GigabytesPerSecond(options)),
+      absl::StrFormat("%.3f", GigabytesPerSecond(measurement, options)),
       setup.device);
 }
 

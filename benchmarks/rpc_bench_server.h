@@ -55,6 +55,7 @@ class ServerProcess {
 
   // "rdma://HOST:PORT".
   const std::string& address() const { return address_; }
+  pid_t pid() const { return pid_; }
 
  private:
   ServerProcess(pid_t pid, int control_fd)

@@ -1,92 +1,21 @@
 #include "benchmarks/rpc_bench_workload.h"
 
-#include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
 #include "absl/synchronization/blocking_counter.h"
-#include "absl/synchronization/mutex.h"
 #include "benchmarks/rpc_bench.rpc.pb.h"
 #include "benchmarks/rpc_bench_payloads.h"
 
 namespace benchmarks {
 namespace {
 
-uint64_t NowNs() {
-  return static_cast<uint64_t>(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(
-          std::chrono::steady_clock::now().time_since_epoch())
-          .count());
-}
-
-// The run's clockwork and its results. Thread-safe.
-class Recorder {
- public:
-  Recorder(absl::Duration warm_up, absl::Duration time)
-      : begin_ns_(NowNs() +
-                  static_cast<uint64_t>(absl::ToInt64Nanoseconds(warm_up))),
-        end_ns_(begin_ns_ +
-                static_cast<uint64_t>(absl::ToInt64Nanoseconds(time))),
-        latencies_(std::make_unique<LatencyHistogram>()) {}
-
-  // Notes a call that ran from `start_ns` to `end_ns`. False: the run is over,
-  // start no further call.
-  bool Note(uint64_t start_ns, uint64_t end_ns, const absl::Status& status) {
-    // An error counts whenever it comes: also a warm-up has to go well.
-    if (!status.ok()) NoteError(status);
-    if (end_ns < begin_ns_) return true;
-    if (end_ns < end_ns_) {
-      if (status.ok()) latencies_->Add(end_ns - start_ns);
-      return true;
-    }
-    return NoteLateCall(start_ns, end_ns, status.ok());
-  }
-
-  // REQUIRES: no call runs any more.
-  Measurement Finish() {
-    absl::MutexLock lock(&mutex_);
-    const uint64_t end_ns = std::max(end_ns_, last_late_end_ns_);
-    return {.errors = errors_,
-            .first_error = first_error_,
-            .time = absl::Nanoseconds(static_cast<int64_t>(end_ns - begin_ns_)),
-            .latencies = std::move(latencies_)};
-  }
-
- private:
-  void NoteError(const absl::Status& status) {
-    absl::MutexLock lock(&mutex_);
-    if (errors_++ == 0) first_error_ = status.ToString();
-  }
-
-  // Where calls take so long that hardly any ended in time, later ones count
-  // too, and the time is extended to their end.
-  bool NoteLateCall(uint64_t start_ns, uint64_t end_ns, bool ok) {
-    absl::MutexLock lock(&mutex_);
-    if (!ok || errors_ > 0 || latencies_->count() >= kLeastCalls) return false;
-    latencies_->Add(end_ns - start_ns);
-    last_late_end_ns_ = std::max(last_late_end_ns_, end_ns);
-    return latencies_->count() < kLeastCalls;
-  }
-
-  static constexpr uint64_t kLeastCalls = 8;
-
-  const uint64_t begin_ns_;
-  const uint64_t end_ns_;
-  std::unique_ptr<LatencyHistogram> latencies_;
-  absl::Mutex mutex_;
-  uint64_t last_late_end_ns_ ABSL_GUARDED_BY(mutex_) = 0;
-  uint64_t errors_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::string first_error_ ABSL_GUARDED_BY(mutex_);
-};
-
 void RunBlockingEchoes(Bench::Stub& stub, const Payloads& payloads,
                        Recorder& recorder) {
   Payload response;
-  uint64_t start_ns = NowNs();
+  uint64_t start_ns = SteadyNowNs();
   for (uint64_t number = 0;; ++number) {
     rpc::ClientContext context;
     if (!payloads.attachment(number).empty()) {
@@ -95,12 +24,12 @@ void RunBlockingEchoes(Bench::Stub& stub, const Payloads& payloads,
     const rpc::Status status =
         stub.Echo(&context, payloads.request(number), &response);
     // Before the answer is looked at: that is not the call's time.
-    const uint64_t end_ns = NowNs();
+    const uint64_t end_ns = SteadyNowNs();
     const absl::Status outcome =
         status.ok() ? payloads.CheckEcho(number, response, context.attachment())
                     : status.ToAbslStatus();
     if (!recorder.Note(start_ns, end_ns, outcome)) return;
-    start_ns = NowNs();
+    start_ns = SteadyNowNs();
   }
 }
 
@@ -124,13 +53,13 @@ class Slot final : public rpc::ClientUnaryReactor {
     context_.emplace();
     const rpc::BufferChain& attachment = run_.payloads.attachment(number_);
     if (!attachment.empty()) context_->set_attachment(attachment);
-    start_ns_ = NowNs();
+    start_ns_ = SteadyNowNs();
     Bind(run_.payloads.request(number_));
     StartCall();
   }
 
   void OnDone(const rpc::Status& status) override {
-    const uint64_t end_ns = NowNs();
+    const uint64_t end_ns = SteadyNowNs();
     const absl::Status outcome =
         status.ok() ? CheckAnswer() : status.ToAbslStatus();
     if (run_.recorder.Note(start_ns_, end_ns, outcome)) {
@@ -184,14 +113,11 @@ void RunSlots(Bench::Stub& stub, const Payloads& payloads,
 
 }  // namespace
 
-double Measurement::RatePerSecond() const {
-  return static_cast<double>(latencies->count()) / absl::ToDoubleSeconds(time);
-}
-
-double Measurement::GigabytesPerSecond(const WorkloadOptions& options) const {
+double GigabytesPerSecond(const Measurement& measurement,
+                          const WorkloadOptions& options) {
   const double ways = options.mode == Mode::kBandwidth ? 1 : 2;
-  return RatePerSecond() * ways * static_cast<double>(options.payload_bytes) /
-         1e9;
+  return measurement.RatePerSecond() * ways *
+         static_cast<double>(options.payload_bytes) / 1e9;
 }
 
 absl::StatusOr<Measurement> RunWorkload(
@@ -204,7 +130,7 @@ absl::StatusOr<Measurement> RunWorkload(
                        *channel);
   if (!payloads.ok()) return payloads.status();
   const std::unique_ptr<Bench::Stub> stub = Bench::NewStub(channel);
-  Recorder recorder(options.warm_up, options.time);
+  Recorder recorder({options.warm_up, options.time, options.server});
   if (options.mode == Mode::kLatency) {
     RunBlockingEchoes(*stub, *payloads, recorder);
   } else {

@@ -3,10 +3,7 @@
 //   WorkloadOptions options = {.mode = Mode::kLatency, .payload_bytes = 64};
 //   absl::StatusOr<Measurement> result = RunWorkload(options, channel);
 //
-// A workload warms up, then counts the calls that end within the measured time;
-// where calls are so long that hardly any does, it goes on for a few.
-// Calls that fail, and calls whose answer is wrong, are errors: they are
-// counted apart and have no part in latencies and rates.
+// What counts, and when: recorder.h. Calls whose answer is wrong are errors.
 #ifndef VERBENA_BENCHMARKS_RPC_BENCH_WORKLOAD_H_
 #define VERBENA_BENCHMARKS_RPC_BENCH_WORKLOAD_H_
 
@@ -17,7 +14,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "benchmarks/latency_histogram.h"
+#include "benchmarks/recorder.h"
 #include "rpc/rpc.h"
 
 namespace benchmarks {
@@ -43,19 +40,12 @@ struct WorkloadOptions {
   uint64_t working_set_bytes = 0;
   absl::Duration warm_up = absl::Milliseconds(500);
   absl::Duration time = absl::Seconds(3);
+  pid_t server = 0;  // 0: not a process of this host
 };
 
-struct Measurement {
-  uint64_t errors = 0;
-  std::string first_error;  // of one of them
-  absl::Duration time;
-  // Of calls that went well; so its count() is their number.
-  std::unique_ptr<LatencyHistogram> latencies;
-
-  double RatePerSecond() const;
-  // Payload bytes that were moved, in units of 10^9: by Echo twice a call.
-  double GigabytesPerSecond(const WorkloadOptions& options) const;
-};
+// Payload bytes that were moved, in units of 10^9: by Echo twice a call.
+double GigabytesPerSecond(const Measurement& measurement,
+                          const WorkloadOptions& options);
 
 // Blocks until the workload is through. RESOURCE_EXHAUSTED: no memory for the
 // payloads.

@@ -1,0 +1,233 @@
+"""Verbena beside gRPC, UCX and the bare machine; run by //benchmarks:compare.
+
+In each round every program runs once for every figure, right after one another, its
+two processes bound to the same two CPUs. A ratio is taken within a round, and the
+median of the rounds' ratios is what counts (comparison.py).
+
+Prints JSON lines, one for each measurement, a table, and with --picture draws latency
+and bandwidth against size. With --json only JSON lines, the last one
+{"summary": {...}}: medians of ours divided by theirs.
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+
+import comparison
+
+VERBENA, ATTACHMENT = "verbena", "verbena attachment"
+UCX, GRPC, GRPC_RAW, FLOOR = "ucx", "grpc", "grpc raw", "floor"
+
+LATENCY_SIZES = [64, 1 << 10, 8 << 10]
+RATE_DEPTHS = [1, 8, 64]
+BANDWIDTH_SIZES = [64 << 10, 1 << 20, 16 << 20, 64 << 20]
+# Calls in flight; two keep both sides busy, where one call is long.
+BANDWIDTH_DEPTH = {64 << 10: 8, 1 << 20: 4, 16 << 20: 2, 64 << 20: 2}
+COLD_BYTES = 1 << 30
+SECONDS_TO_RUN = 600
+
+# Of each program the words that select what it measures, by mode.
+WORDS = {
+    VERBENA: {"latency": [], "rate": [], "bandwidth": []},
+    ATTACHMENT: {"bandwidth": ["--attachment"]},
+    UCX: {"latency": [], "rate": ["--one_way"], "bandwidth": []},
+    GRPC: {"latency": [], "rate": [], "bandwidth": []},
+    GRPC_RAW: {"bandwidth": ["--raw"]},
+    FLOOR: {"latency": [], "rate": [], "bandwidth": []},
+}
+BINARY = {VERBENA: "rpc_bench", ATTACHMENT: "rpc_bench", UCX: "ucx_bench", GRPC: "grpc_bench",
+          GRPC_RAW: "grpc_bench", FLOOR: "floor_bench"}
+
+
+class Error(Exception):
+    """What went wrong, for people."""
+
+
+def size_name(size):
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if size >= unit and size % unit == 0:
+            return "%d %s" % (size // unit, name)
+    return "%d B" % size
+
+
+def figure(program, mode, size, depth=1, cold=False):
+    """The name under which a value is noted."""
+    words = {"latency": "round trip %s" % size_name(size),
+             "rate": "%s, %d in flight" % (size_name(size), depth),
+             "bandwidth": "%s%s" % (size_name(size), ", cold" if cold else "")}
+    return "%s: %s" % (program, words[mode])
+
+
+class Runner:
+    """Runs the programs, and notes what they print."""
+
+    def __init__(self, options, figures, emit):
+        self.options = options
+        self.figures = figures
+        self.emit = emit
+
+    def run(self, program, mode, sizes, depth=1, cold=False, seconds=None):
+        binary = self.options.binaries[BINARY[program]]
+        command = [binary, "--mode=" + mode, "--payload_bytes=" + ",".join(map(str, sizes)),
+                   "--concurrency=%d" % depth,
+                   "--seconds=%g" % (seconds or self.options.seconds),
+                   "--warmup_seconds=%g" % self.options.warmup_seconds]
+        if BINARY[program] == "rpc_bench":
+            command.append("--json")
+        if self.options.cpus:
+            command.append("--cpus=" + self.options.cpus)
+        if cold:
+            command.append("--working_set_bytes=%d" % COLD_BYTES)
+        command += WORDS[program][mode]
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True,
+                                timeout=SECONDS_TO_RUN, check=False)
+        if result.returncode != 0:
+            raise Error("%s failed with status %d" % (" ".join(command), result.returncode))
+        lines = [json.loads(line) for line in result.stdout.splitlines()]
+        if [line["payload_bytes"] for line in lines] != sizes:
+            raise Error("%s printed %d lines" % (" ".join(command), len(lines)))
+        for line in lines:
+            self.note(program, mode, depth, cold, line)
+
+    def note(self, program, mode, depth, cold, line):
+        if line["errors"]:
+            raise Error("%s had errors: %s" % (program, line.get("first_error")))
+        key = {"latency": "p50_ns", "rate": "rate_per_s", "bandwidth": "gigabytes_per_s"}[mode]
+        self.figures.add(figure(program, mode, line["payload_bytes"], depth, cold), line[key])
+        self.emit(dict({"program": program, "cold": cold}, **line))
+
+    def run_round(self):
+        for program in (VERBENA, UCX, GRPC, FLOOR):
+            self.run(program, "latency", LATENCY_SIZES)
+        for depth in RATE_DEPTHS:
+            for program in (VERBENA, UCX, GRPC, FLOOR):
+                self.run(program, "rate", [64], depth)
+        for size in BANDWIDTH_SIZES:
+            for cold in (False, True):
+                for program in (ATTACHMENT, VERBENA, UCX, FLOOR, GRPC_RAW, GRPC):
+                    self.run(program, "bandwidth", [size], BANDWIDTH_DEPTH[size], cold)
+
+
+def best_of(figures, names):
+    """The name with the highest median."""
+    return max(names, key=lambda name: figures.spread(name).median)
+
+
+def summary(figures):
+    def ratio(ours, theirs):
+        return round(figures.ratio(ours, theirs).median, 4)
+
+    small, medium, large = 64, 8 << 10, 16 << 20
+    rate = figure(VERBENA, "rate", small, 64)
+    grpc_rate = best_of(figures, [figure(GRPC, "rate", small, depth) for depth in RATE_DEPTHS])
+    round_trip = figure(VERBENA, "latency", small)
+    return {"summary": {
+        "roundtrip_64_vs_ucx": ratio(round_trip, figure(UCX, "latency", small)),
+        "roundtrip_64_vs_grpc": ratio(round_trip, figure(GRPC, "latency", small)),
+        "roundtrip_8192_vs_ucx": ratio(figure(VERBENA, "latency", medium),
+                                       figure(UCX, "latency", medium)),
+        "rate_64_vs_ucx": ratio(rate, figure(UCX, "rate", small, 64)),
+        "rate_64_vs_grpc": ratio(rate, grpc_rate),
+        "bandwidth_1MiB_vs_ucx": ratio(figure(ATTACHMENT, "bandwidth", 1 << 20),
+                                       figure(UCX, "bandwidth", 1 << 20)),
+        "bandwidth_16MiB_vs_memcpy": ratio(figure(ATTACHMENT, "bandwidth", large, cold=True),
+                                           figure(FLOOR, "bandwidth", large, cold=True)),
+        "bandwidth_16MiB_vs_grpc_raw": ratio(figure(ATTACHMENT, "bandwidth", large),
+                                             figure(GRPC_RAW, "bandwidth", large)),
+    }}
+
+
+# --- For people --------------------------------------------------------------
+
+COLUMNS = (VERBENA, ATTACHMENT, UCX, GRPC, GRPC_RAW, FLOOR)
+CELL = "%-26s" + " %13s" * len(COLUMNS)
+
+
+def table(figures):
+    """Medians of the rounds, a program a column."""
+    rows = [("round trip, us", "latency", [(size, 1, False) for size in LATENCY_SIZES], 1e-3),
+            ("million a second", "rate", [(64, depth, False) for depth in RATE_DEPTHS], 1e-6),
+            ("GB/s", "bandwidth", [(size, 1, cold) for size in BANDWIDTH_SIZES
+                                   for cold in (False, True)], 1)]
+    lines = []
+    for title, mode, cases, unit in rows:
+        lines.append(CELL % ((title,) + COLUMNS))
+        for size, depth, cold in cases:
+            cells = []
+            for program in COLUMNS:
+                name = figure(program, mode, size, depth, cold)
+                cells.append(comparison.number(figures.spread(name).median * unit)
+                             if figures.has(name) else "")
+            label = figure("", mode, size, depth, cold)[2:]
+            lines.append((CELL % ((label,) + tuple(cells))).rstrip())
+        lines.append("")
+    return lines
+
+
+def draw(figures, path):
+    """Latency and bandwidth against size."""
+    # Only whoever wants a picture needs it.
+    import matplotlib  # pylint: disable=import-outside-toplevel
+    matplotlib.use("Agg")
+    from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
+    plot, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2))
+    for axes, mode, sizes, unit, label in (
+            (left, "latency", LATENCY_SIZES, 1e-3, "round trip, us"),
+            (right, "bandwidth", BANDWIDTH_SIZES, 1, "GB/s")):
+        for program in COLUMNS:
+            points = [(size, figures.spread(figure(program, mode, size)).median * unit)
+                      for size in sizes if figures.has(figure(program, mode, size))]
+            if points:
+                axes.plot(*zip(*points), marker="o", label=program)
+        axes.set_xscale("log", base=2)
+        axes.set_yscale("log")
+        axes.set_xticks(sizes, [size_name(size) for size in sizes])
+        axes.set_ylabel(label)
+        axes.grid(True, which="both", alpha=0.3)
+        axes.legend(fontsize=8)
+    plot.tight_layout()
+    plot.savefig(path)
+
+
+def parse(arguments):
+    parser = argparse.ArgumentParser(prog="compare", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    for binary in sorted(set(BINARY.values())):
+        parser.add_argument("--" + binary, required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=0.5, help="for each measurement")
+    parser.add_argument("--warmup_seconds", type=float, default=0.2)
+    parser.add_argument("--cpus", default="", help="CLIENT,SERVER; default: the first two")
+    parser.add_argument("--json", action="store_true", help="JSON lines only, the summary last")
+    parser.add_argument("--picture", default="", help="a file to draw to, such as compare.svg")
+    options = parser.parse_args(arguments)
+    if options.rounds < 1:
+        parser.error("--rounds must be at least 1")
+    options.binaries = {name: getattr(options, name) for name in BINARY.values()}
+    return options
+
+
+def main(arguments):
+    options = parse(arguments)
+    figures = comparison.Comparison()
+    runner = Runner(options, figures, None)
+    try:
+        for number in range(1, options.rounds + 1):
+            print("compare: round %d of %d" % (number, options.rounds), file=sys.stderr)
+            runner.emit = lambda line, number=number: print(
+                json.dumps(dict({"round": number}, **line)), flush=True)
+            runner.run_round()
+    except (Error, subprocess.TimeoutExpired) as error:
+        print("compare: %s" % error, file=sys.stderr)
+        return 1
+    if options.picture:
+        draw(figures, options.picture)
+    if not options.json:
+        print("\n" + "\n".join(table(figures)))
+    print(json.dumps(summary(figures)))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
