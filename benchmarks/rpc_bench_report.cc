@@ -1,9 +1,7 @@
 #include "benchmarks/rpc_bench_report.h"
 
-#include <cmath>
-
 #include "absl/strings/str_format.h"
-#include "absl/time/time.h"
+#include "benchmarks/measurement_json.h"
 #include "nlohmann/json.hpp"
 
 namespace benchmarks {
@@ -23,10 +21,6 @@ std::string Duration(uint64_t ns) {
   return absl::StrFormat("%.3g s", value / 1000);
 }
 
-double Rounded(double value, double unit) {
-  return std::round(value / unit) * unit;
-}
-
 }  // namespace
 
 std::string ModeName(Mode mode) {
@@ -43,32 +37,16 @@ std::string ModeName(Mode mode) {
 
 std::string JsonLine(const Setup& setup, const WorkloadOptions& options,
                      const Measurement& measurement) {
-  const LatencyHistogram& latencies = *measurement.latencies;
   nlohmann::ordered_json line = {
       {"mode", ModeName(options.mode)},
       {"payload_bytes", options.payload_bytes},
       {"concurrency", options.concurrency},
       {"attachment", options.attachment},
       {"working_set_bytes", options.working_set_bytes},
-      {"seconds", absl::ToDoubleSeconds(measurement.time)},
-      {"calls", latencies.count()},
-      {"errors", measurement.errors},
-      {"p50_ns", latencies.PercentileNs(0.5)},
-      {"p90_ns", latencies.PercentileNs(0.9)},
-      {"p99_ns", latencies.PercentileNs(0.99)},
-      {"p999_ns", latencies.PercentileNs(0.999)},
-      {"max_ns", latencies.PercentileNs(1)},
-      {"rate_per_s", std::round(measurement.RatePerSecond())},
-      {"gigabytes_per_s",
-       Rounded(GigabytesPerSecond(measurement, options), 1e-4)},
-      {"client_cpu_ns_per_call",
-       std::round(measurement.client_cpu_ns_per_call)},
-      {"server_cpu_ns_per_call",
-       std::round(measurement.server_cpu_ns_per_call)},
-      {"device", setup.device},
-      {"cpus", setup.cpus},
   };
-  if (measurement.errors > 0) line["first_error"] = measurement.first_error;
+  AddFigures(measurement, PayloadBytesPerCall(options), &line);
+  line["device"] = setup.device;
+  line["cpus"] = setup.cpus;
   return line.dump();
 }
 

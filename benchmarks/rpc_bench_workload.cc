@@ -113,11 +113,14 @@ void RunSlots(Bench::Stub& stub, const Payloads& payloads,
 
 }  // namespace
 
+double PayloadBytesPerCall(const WorkloadOptions& options) {
+  const double ways = options.mode == Mode::kBandwidth ? 1 : 2;
+  return ways * static_cast<double>(options.payload_bytes);
+}
+
 double GigabytesPerSecond(const Measurement& measurement,
                           const WorkloadOptions& options) {
-  const double ways = options.mode == Mode::kBandwidth ? 1 : 2;
-  return measurement.RatePerSecond() * ways *
-         static_cast<double>(options.payload_bytes) / 1e9;
+  return measurement.RatePerSecond() * PayloadBytesPerCall(options) / 1e9;
 }
 
 absl::StatusOr<Measurement> RunWorkload(

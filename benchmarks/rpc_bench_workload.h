@@ -43,7 +43,9 @@ struct WorkloadOptions {
   pid_t server = 0;  // 0: not a process of this host
 };
 
-// Payload bytes that were moved, in units of 10^9: by Echo twice a call.
+// By Echo it is moved twice.
+double PayloadBytesPerCall(const WorkloadOptions& options);
+// Payload bytes that were moved, in units of 10^9.
 double GigabytesPerSecond(const Measurement& measurement,
                           const WorkloadOptions& options);
 

@@ -85,7 +85,8 @@ void KeepMemory() {
 constexpr char kScheme[] = "unix:";
 
 absl::StatusOr<std::string> MakeDirectory() {
-  std::string path = "/tmp/grpc_bench.XXXXXX";
+  std::string path =
+      std::filesystem::temp_directory_path() / "grpc_bench.XXXXXX";
   if (mkdtemp(path.data()) != nullptr) return path;
   return absl::ErrnoToStatus(errno, absl::StrCat("mkdtemp ", path));
 }

@@ -7,17 +7,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_split.h"
 #include "benchmarks/cpu_pinning.h"
+#include "benchmarks/measurement_json.h"
+#include "benchmarks/size_list.h"
 #include "gflags/gflags.h"
 #include "nlohmann/json.hpp"
 
@@ -52,38 +51,16 @@ absl::StatusOr<Mode> ParseMode(const std::string& text) {
   if (text == "latency") return Mode::kLatency;
   if (text == "rate") return Mode::kRate;
   if (text == "bandwidth") return Mode::kBandwidth;
-  return absl::InvalidArgumentError(absl::StrCat(
-      "--mode=", std::string(text), ": takes latency, rate or bandwidth"));
-}
-
-// "64,1K,1M".
-absl::StatusOr<std::vector<uint64_t>> ParseList(const std::string& flag,
-                                                const std::string& text) {
-  std::vector<uint64_t> values;
-  for (std::string word : std::vector<std::string>(absl::StrSplit(text, ','))) {
-    uint64_t unit = 1;
-    const size_t at =
-        word.empty() ? std::string::npos : std::string("KMG").find(word.back());
-    if (at != std::string::npos) {
-      unit = uint64_t{1} << (10 * (at + 1));
-      word.pop_back();
-    }
-    uint64_t value = 0;
-    if (!absl::SimpleAtoi(word, &value)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--", flag, "=", text, ": takes numbers such as 64,1K"));
-    }
-    values.push_back(value * unit);
-  }
-  return values;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--mode=", text, ": takes latency, rate or bandwidth"));
 }
 
 absl::StatusOr<std::vector<PeerWorkload>> WorkloadsOfFlags() {
   const absl::StatusOr<Mode> mode = ParseMode(FLAGS_mode);
-  const auto sizes = ParseList("payload_bytes", FLAGS_payload_bytes);
-  const auto in_flight = ParseList(
+  const auto sizes = ParseSizes("payload_bytes", FLAGS_payload_bytes);
+  const auto in_flight = ParseSizes(
       "concurrency", FLAGS_concurrency.empty() ? "1" : FLAGS_concurrency);
-  const auto sets = ParseList("working_set_bytes", FLAGS_working_set_bytes);
+  const auto sets = ParseSizes("working_set_bytes", FLAGS_working_set_bytes);
   for (const absl::Status& status :
        {mode.status(), sizes.status(), in_flight.status(), sets.status()}) {
     if (!status.ok()) return status;
@@ -108,7 +85,7 @@ absl::StatusOr<std::vector<int>> ChooseCpus() {
     }
     return std::vector<int>{allowed[0], allowed[1]};
   }
-  const auto cpus = ParseList("cpus", FLAGS_cpus);
+  const auto cpus = ParseSizes("cpus", FLAGS_cpus);
   if (!cpus.ok()) return cpus.status();
   if (cpus->size() != 2) {
     return absl::InvalidArgumentError("--cpus takes CLIENT,SERVER");
@@ -149,35 +126,17 @@ int RunServer(Peer& peer, int cpu, int fd, pid_t parent) {
 std::string JsonLine(const Peer& peer, const PeerWorkload& workload,
                      const Measurement& measurement,
                      const std::vector<int>& cpus) {
-  const LatencyHistogram& latencies = *measurement.latencies;
-  const double rate = measurement.RatePerSecond();
   const double ways = workload.mode == Mode::kBandwidth ? 1 : 2;
   nlohmann::ordered_json line = {
       {"mode", FLAGS_mode},
       {"payload_bytes", workload.payload_bytes},
       {"concurrency", workload.concurrency},
       {"working_set_bytes", workload.working_set_bytes},
-      {"seconds", absl::ToDoubleSeconds(measurement.time)},
-      {"calls", latencies.count()},
-      {"errors", measurement.errors},
-      {"p50_ns", latencies.PercentileNs(0.5)},
-      {"p90_ns", latencies.PercentileNs(0.9)},
-      {"p99_ns", latencies.PercentileNs(0.99)},
-      {"p999_ns", latencies.PercentileNs(0.999)},
-      {"max_ns", latencies.PercentileNs(1)},
-      {"rate_per_s", std::round(rate)},
-      {"gigabytes_per_s",
-       std::round(rate * ways * static_cast<double>(workload.payload_bytes) /
-                  1e5) /
-           1e4},
-      {"client_cpu_ns_per_call",
-       std::round(measurement.client_cpu_ns_per_call)},
-      {"server_cpu_ns_per_call",
-       std::round(measurement.server_cpu_ns_per_call)},
-      {"device", peer.name()},
-      {"cpus", cpus},
   };
-  if (measurement.errors > 0) line["first_error"] = measurement.first_error;
+  AddFigures(measurement, ways * static_cast<double>(workload.payload_bytes),
+             &line);
+  line["device"] = peer.name();
+  line["cpus"] = cpus;
   return line.dump();
 }
 
