@@ -54,6 +54,11 @@ CompletionQueue::~CompletionQueue() {
 
 int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
   if (capacity <= 0) return 0;
+  if (queued_ == 0 && schedule_.IsIdle() &&
+      !attention_.load(std::memory_order_relaxed)) {
+    OnIdleTurn();
+    return 0;
+  }
   sink_next_ = completions;
   sink_end_ = completions + capacity;
   polling_ = true;
@@ -64,10 +69,13 @@ int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
   polling_ = false;
   const auto count = static_cast<int>(sink_next_ - completions);
   sink_next_ = sink_end_ = nullptr;
-  if (count == 0 && ++idle_turns_ == kIdleTurnsPerHousekeeping) {
-    Housekeep();
-  }
+  if (count == 0) OnIdleTurn();
   return count;
+}
+
+inline void CompletionQueue::OnIdleTurn() {
+  if (++idle_turns_ == kIdleTurnsPerHousekeeping) [[unlikely]]
+    Housekeep();
 }
 
 int CompletionQueue::Resize(uint32_t capacity) {

@@ -75,6 +75,14 @@ class CompletionQueue final : public ibv_cq {
   // Without room for it the queue is in error: IBV_EVENT_CQ_ERR.
   void Push(const ibv_wc& completion, PollTarget* target, uint32_t slots,
             bool solicited);
+  // Within Poll, the caller's next entry, where a completion may go straight to
+  // it and nobody sleeps for it; else null. Pushed takes what was put there.
+  ibv_wc* DirectEntry() const {
+    return queued_ == 0 && armed_ == Armed::kNo && sink_next_ != sink_end_
+               ? sink_next_
+               : nullptr;
+  }
+  void Pushed() { ++sink_next_; }
   // Whether a completion may be taken from a link now: into the caller's array
   // while polling, else into the queue.
   bool HasRoom() const {
@@ -123,6 +131,7 @@ class CompletionQueue final : public ibv_cq {
   void AttendTo();
   void Enqueue(const ibv_wc& completion, PollTarget* target, uint32_t slots);
   void Fire();
+  void OnIdleTurn();
   // Once in a while, where nothing happens: a look at one link's descriptor.
   void Housekeep();
 

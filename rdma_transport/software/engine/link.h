@@ -25,42 +25,9 @@
 #include <utility>
 
 #include "rdma_transport/software/engine/key_table.h"
+#include "rdma_transport/software/engine/packet.h"
 
 namespace rdma::soft {
-
-// What a packet asks of its receiver.
-enum class PacketKind : uint8_t {
-  kContinuation = 0,  // never the first line of a packet
-  kSend = 1,
-  kSendWithImmediate = 2,
-  kSendWithInvalidate = 3,
-  kWriteWithImmediate = 4,  // payload: uint32_t, the bytes that were written
-  // The receiver's oldest SEND that is not acknowledged failed; `immediate` is
-  // the ibv_wc_status that its WR completes with.
-  kRefused = 5,
-  // The sender's QP is in ERR: it takes and answers nothing more.
-  kGone = 6,
-  // The sender was denied access to the receiver's memory.
-  kAccessFault = 7,
-};
-inline constexpr uint8_t kLastPacketKind = 7;
-
-struct Packet {
-  PacketKind kind = PacketKind::kSend;
-  bool solicited = false;
-  // The payload is a list of Descriptors of the sender's memory, not the bytes.
-  bool described = false;
-  uint16_t payload_bytes = 0;
-  uint32_t immediate = 0;  // or the rkey to invalidate
-};
-
-// A piece of the sender's memory that the receiver copies from.
-struct Descriptor {
-  uint32_t arena;
-  uint32_t bytes;
-  uint64_t offset;
-};
-static_assert(sizeof(Descriptor) == 16);
 
 // An announcement of memory was sent before the memory can be asked for, or
 // waits for room on its way. A peer whose announcement does not come within
@@ -69,12 +36,6 @@ inline constexpr int64_t kAnnouncementLimitNs = 5'000'000'000;
 
 // Arenas that a device may have, and so those that its peers may have to map.
 inline constexpr size_t kMaxArenas = 4096;
-
-inline constexpr uint32_t kMaxInlineBytes = 512;
-inline constexpr uint32_t kMaxSges = 32;
-inline constexpr uint32_t kMaxPayloadBytes = 512;
-static_assert(kMaxSges * sizeof(Descriptor) <= kMaxPayloadBytes);
-static_assert(kMaxInlineBytes <= kMaxPayloadBytes);
 
 struct ConstBytes {
   const std::byte* data;
@@ -117,6 +78,11 @@ class Link {
   // each.
   virtual uint64_t Send(const Packet& packet, const ConstBytes* parts,
                         int part_count) = 0;
+  // Send and Wake in one, for what most packets are: a SEND with immediate that
+  // is not solicited, its bytes in one piece. 0: no room now, and nothing
+  // happened. REQUIRES: bytes <= kMaxPayloadBytes.
+  virtual uint64_t SendSmall(uint32_t immediate, const std::byte* data,
+                             uint32_t bytes) = 0;
   // Wakes the peer where it sleeps and what was sent since the last call wants
   // it to wake. After every batch of Sends.
   virtual void Wake(bool solicited) = 0;
@@ -134,6 +100,17 @@ class Link {
   bool HasIncoming() const {
     return (rx_word_->load(std::memory_order_acquire) & rx_mask_) == rx_expect_;
   }
+  // For who waits for a packet: has the cache fetch anew what a small one has
+  // beside its first line, so that both lines come at once, not one by one.
+  void AnticipateIncoming() const { __builtin_prefetch(rx_second_line_); }
+  // Whether the next packet, which is there (HasIncoming), is one that
+  // SendSmall may have sent, and then what is in it.
+  bool PeekSmall(uint32_t* immediate, uint32_t* bytes) const {
+    return IsSmallPacket(rx_word_->load(std::memory_order_relaxed), immediate,
+                         bytes);
+  }
+  // Takes the packet that PeekSmall told of: Read of its `bytes`, and Consume.
+  virtual void TakeSmall(void* out, uint32_t bytes) = 0;
   // The next packet, which stays the next one until Consume.
   virtual PeekResult Peek(Packet* packet) = 0;
   // Copies payload of the packet that Peek gave.
@@ -215,11 +192,12 @@ class Link {
  protected:
   Link() = default;
 
-  // The word that tells of the next packet: it is there once the word's masked
-  // bits are the expected ones.
+  // The word that tells of the next packet (packet.h): it is there once the
+  // word's masked bits are the expected ones.
   const std::atomic<uint64_t>* rx_word_ = nullptr;
   uint64_t rx_mask_ = 0;
   uint64_t rx_expect_ = 0;
+  const void* rx_second_line_ = nullptr;
   bool rang_ = false;
   uint32_t peer_qp_num_ = 0;
   uint32_t peer_pd_ = 0;

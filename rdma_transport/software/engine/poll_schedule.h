@@ -51,6 +51,19 @@ class PollSchedule {
     unfinished_.clear();
   }
 
+  // Whether a turn would find nothing, for sure: every target is hot, and none
+  // is ready.
+  bool IsIdle() const {
+    if (hot_count_ != targets_.size() || to_look_at_ != 0 ||
+        !unfinished_.empty()) {
+      return false;
+    }
+    for (uint32_t i = 0; i < hot_count_; ++i) {
+      if (hot_[i]->ReadyOrAnticipates()) return false;
+    }
+    return true;
+  }
+
   // One turn: calls visit(target), which returns a Verdict, for each target
   // that it looks at and that is ready.
   template <typename Visit>

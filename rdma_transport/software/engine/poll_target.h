@@ -19,6 +19,15 @@ class PollTarget {
            (live_link_ != nullptr && live_link_->HasIncoming());
   }
 
+  // The same for who looks again soon.
+  bool ReadyOrAnticipates() const {
+    if (needs_service_) return true;
+    if (live_link_ == nullptr) return false;
+    if (live_link_->HasIncoming()) return true;
+    live_link_->AnticipateIncoming();
+    return false;
+  }
+
   // Does what can be done now, within a budget, and adds completions to CQs.
   virtual void Progress() = 0;
   // Looks at the link's descriptor (wake-ups, announcements, hang-ups), and

@@ -79,6 +79,9 @@ int QueuePair::PostSend(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     *bad_wr = wr;
     return EINVAL;
   }
+  // It asks for no completion, so nothing follows from it here.
+  if (state == IBV_QPS_RTS && requester_.PostSmall(*wr)) [[likely]]
+    return 0;
   const int error = requester_.Post(wr, bad_wr);
   if (state == IBV_QPS_ERR) [[unlikely]] {
     requester_.Flush();
@@ -168,9 +171,13 @@ bool QueuePair::TakePackets(uint64_t* budget_bytes) {
   uint64_t left = kPacketsPerTurn;
   PacketResult result = PacketResult::kTaken;
   while (left != 0 && live_link_->HasIncoming()) {
-    result = TakePacket(budget_bytes);
-    if (result == PacketResult::kEnded) return false;
-    if (result != PacketResult::kTaken) break;
+    if (TakeSmallPacket()) {
+      result = PacketResult::kTaken;
+    } else {
+      result = TakePacket(budget_bytes);
+      if (result == PacketResult::kEnded) return false;
+      if (result != PacketResult::kTaken) break;
+    }
     taken = true;
     --left;
   }
@@ -181,6 +188,19 @@ bool QueuePair::TakePackets(uint64_t* budget_bytes) {
                     (left == 0 && live_link_->HasIncoming());
   if (busy != receive_busy_) [[unlikely]]
     SetReceiveBusy(busy);
+  return true;
+}
+
+// The usual case of TakePacket. False: not so, and nothing happened.
+inline bool QueuePair::TakeSmallPacket() {
+  uint32_t immediate;
+  uint32_t bytes;
+  ibv_wc* const entry = context_.recv_cq->DirectEntry();
+  if (entry == nullptr || !live_link_->PeekSmall(&immediate, &bytes) ||
+      !responder_.ReceiveSmall(immediate, bytes, entry)) {
+    return false;
+  }
+  context_.recv_cq->Pushed();
   return true;
 }
 

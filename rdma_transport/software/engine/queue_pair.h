@@ -107,6 +107,7 @@ class QueuePair final : public ibv_qp,
   bool MoreToDeliver() const;
   // Takes packets. False: the QP left RTS.
   bool TakePackets(uint64_t* budget_bytes);
+  bool TakeSmallPacket();
   // kWaits: for the peer or the consumer. kLater: for the next turn.
   enum class PacketResult { kTaken, kWaits, kLater, kEnded };
   PacketResult TakePacket(uint64_t* budget_bytes);

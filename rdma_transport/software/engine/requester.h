@@ -48,10 +48,16 @@ class ReadFifo {
 
 class Requester {
  public:
+  // Who only awaits acknowledgements looks for them once in so many turns.
+  static constexpr uint32_t kTurnsPerLook = 8;
+
   // REQUIRES: `qp` outlives this.
   Requester(const QpContext* qp, const ibv_qp_cap& cap, bool signal_all);
   ~Requester();
 
+  // Post for what most posts are, where nothing is in its way: a single small
+  // inline SEND with immediate, unsignaled. False: Post it; nothing happened.
+  bool PostSmall(const ibv_send_wr& wr);
   // ibv_post_send(3) in a state that admits it. Work requests that can start
   // do; the others wait for Progress. Returns 0 or an errno value.
   int Post(ibv_send_wr* wr, ibv_send_wr** bad_wr);
@@ -140,6 +146,10 @@ class Requester {
   void Complete(SendWqe& wqe, ibv_wc_status status);
   void UpdateBusy();
   void WakePeer();
+  // Everything was sent, and some of it is not acknowledged yet.
+  bool OnlyAwaitsAcknowledgement() const {
+    return sq_.started_ == sq_.tail_ && reads_.empty() && !failed_ && !sent_;
+  }
 
   const QpContext* const qp_;
   const ibv_qp_cap cap_;
@@ -156,6 +166,7 @@ class Requester {
   bool sent_ = false;  // since the last Wake
   uint32_t failed_index_ = 0;
   uint32_t signaled_pending_ = 0;  // posted, and not completed
+  uint32_t turns_ = 0;
   uint32_t reported_ = 0;  // slots before this one are covered by a completion
   uint32_t max_reads_ = 0;
   uint64_t acknowledged_ = 0;

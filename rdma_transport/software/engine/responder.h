@@ -50,6 +50,11 @@ class Responder {
   // Takes a SEND or WRITE_WITH_IMM, the next packet of the link.
   Result Receive(const Packet& packet, uint64_t* budget_bytes);
 
+  // Receive for the link's next packet where PeekSmall knows it, and nothing is
+  // unusual about its receive; `received` is the completion, to be filled in.
+  // False: Receive it; nothing happened.
+  bool ReceiveSmall(uint32_t immediate, uint32_t bytes, ibv_wc* received);
+
   // A packet waits for a receive, or is half copied.
   bool NeedsService() const { return waits_for_receive() || held_.has_value(); }
   bool waits_for_receive() const { return not_ready_since_ns_ != 0; }

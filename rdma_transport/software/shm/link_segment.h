@@ -7,14 +7,8 @@
 //   line 3   writing_key           written around each WRITE
 //   line 4.. the ring
 //
-// A line of the ring is a cache line: a word, and 56 bytes of payload.
-//
-//   bits  0..7   lap: how often the ring was gone around, from 1, modulo 256
-//   bits  8..11  PacketKind, in the first line of a packet; else kContinuation
-//   bit  12      solicited
-//   bit  13      described
-//   bits 16..31  payload bytes of the whole packet
-//   bits 32..63  immediate data, or rkey
+// A line of the ring is a cache line: a word (engine/packet.h), and 56 bytes of
+// payload.
 //
 // Each line of a packet carries its own word, so that whatever lay there before
 // can never look like a packet of this lap. The first line's word is written
@@ -31,7 +25,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "rdma_transport/software/engine/link.h"
+#include "rdma_transport/software/engine/packet.h"
 
 namespace rdma::soft {
 
@@ -114,27 +108,6 @@ inline void CopyLinePayload(std::byte* to, const std::byte* from,
   }
 }
 static_assert(kLinePayloadBytes <= 64);
-
-inline constexpr uint64_t kLapMask = 0xff;
-
-inline uint64_t EncodeWord(const Packet& packet, uint64_t lap) {
-  return (lap & kLapMask) | static_cast<uint64_t>(packet.kind) << 8 |
-         uint64_t{packet.solicited} << 12 | uint64_t{packet.described} << 13 |
-         uint64_t{packet.payload_bytes} << 16 |
-         uint64_t{packet.immediate} << 32;
-}
-
-// False: no packet begins like this.
-inline bool DecodeWord(uint64_t word, Packet* packet) {
-  const auto kind = static_cast<uint8_t>(word >> 8 & 0xf);
-  packet->kind = static_cast<PacketKind>(kind);
-  packet->solicited = (word >> 12 & 1) != 0;
-  packet->described = (word >> 13 & 1) != 0;
-  packet->payload_bytes = static_cast<uint16_t>(word >> 16);
-  packet->immediate = static_cast<uint32_t>(word >> 32);
-  return kind != static_cast<uint8_t>(PacketKind::kContinuation) &&
-         kind <= kLastPacketKind && packet->payload_bytes <= kMaxPayloadBytes;
-}
 
 }  // namespace rdma::soft
 

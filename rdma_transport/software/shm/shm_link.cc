@@ -73,48 +73,75 @@ ShmLink::ShmLink(UniqueFd socket, Local local, Peer peer, bool asymmetric,
 
 // --- Outgoing ----------------------------------------------------------------
 
-uint64_t ShmLink::Send(const Packet& packet, const ConstBytes* parts,
-                       int part_count) {
+inline bool ShmLink::HasRoomFor(uint32_t lines, uint32_t reserve) {
   if (control_pending_.load(std::memory_order_relaxed)) [[unlikely]] {
     FlushControl();
   }
-  const uint32_t lines = LinesFor(packet.payload_bytes);
-  const uint32_t reserve = EndsConnection(packet.kind) ? 0 : kReservedLines;
-  if (tx_position_ + lines + reserve > tx_consumed_ + tx_mask_ + 1)
-      [[unlikely]] {
-    if (!HasRoomFor(lines, reserve)) return 0;
+  const uint64_t end = tx_position_ + lines + reserve;
+  const uint32_t ring_lines = tx_mask_ + 1;
+  return end <= tx_consumed_ + ring_lines || end <= acknowledged() + ring_lines;
+}
+
+// A continuation line's word is of its own lap, which may be the next one.
+inline void ShmLink::SealContinuation(uint64_t position) {
+  tx_lines_[position & tx_mask_].word.store(LapOf(position) & kLapMask,
+                                            std::memory_order_relaxed);
+}
+
+// The first line last, and in one go: the peer reads it again and again, and
+// takes it away between two writes that are far apart.
+inline void ShmLink::WriteRun(const std::byte* data, uint32_t bytes) {
+  uint32_t first = bytes;
+  if (bytes > kLinePayloadBytes) {
+    first = kLinePayloadBytes;
+    uint64_t position = tx_position_;
+    for (uint32_t done = first; done < bytes; done += kLinePayloadBytes) {
+      ++position;
+      CopyLinePayload(tx_lines_[position & tx_mask_].payload, data + done,
+                      std::min(bytes - done, kLinePayloadBytes));
+      SealContinuation(position);
+    }
   }
-  // A continuation line's word is of its own lap, which may be the next one.
-  for (uint32_t i = 1; i < lines; ++i) {
-    const uint64_t position = tx_position_ + i;
-    tx_lines_[position & tx_mask_].word.store(LapOf(position) & kLapMask,
-                                              std::memory_order_relaxed);
-  }
-  WritePayload(tx_position_, parts, part_count);
+  CopyLinePayload(tx_lines_[tx_position_ & tx_mask_].payload, data, first);
+}
+
+// Makes a packet of what was written at tx_position_.
+inline void ShmLink::Publish(const Packet& packet, uint32_t lines) {
   tx_lines_[tx_position_ & tx_mask_].word.store(
       EncodeWord(packet, LapOf(tx_position_)), std::memory_order_release);
   tx_position_ += lines;
+}
+
+uint64_t ShmLink::Send(const Packet& packet, const ConstBytes* parts,
+                       int part_count) {
+  const uint32_t lines = LinesFor(packet.payload_bytes);
+  const uint32_t reserve = EndsConnection(packet.kind) ? 0 : kReservedLines;
+  if (!HasRoomFor(lines, reserve)) return 0;
+  if (part_count == 1) {
+    WriteRun(parts->data, parts->bytes);
+  } else {
+    WriteParts(parts, part_count);
+  }
+  Publish(packet, lines);
   return tx_position_;
 }
 
-bool ShmLink::HasRoomFor(uint32_t lines, uint32_t reserve) {
-  acknowledged();
-  return tx_position_ + lines + reserve <= tx_consumed_ + tx_mask_ + 1;
+uint64_t ShmLink::SendSmall(uint32_t immediate, const std::byte* data,
+                            uint32_t bytes) {
+  const uint32_t lines = LinesFor(bytes);
+  if (!HasRoomFor(lines, kReservedLines)) [[unlikely]]
+    return 0;
+  WriteRun(data, bytes);
+  Publish({.kind = PacketKind::kSendWithImmediate,
+           .payload_bytes = static_cast<uint16_t>(bytes),
+           .immediate = immediate},
+          lines);
+  Wake(/*solicited=*/false);
+  return tx_position_;
 }
 
-void ShmLink::WritePayload(uint64_t position, const ConstBytes* parts,
-                           int part_count) {
-  if (part_count == 1) [[likely]] {
-    const std::byte* data = parts->data;
-    uint32_t left = parts->bytes;
-    for (; left > kLinePayloadBytes; left -= kLinePayloadBytes) {
-      std::memcpy(tx_lines_[position++ & tx_mask_].payload, data,
-                  kLinePayloadBytes);
-      data += kLinePayloadBytes;
-    }
-    CopyLinePayload(tx_lines_[position & tx_mask_].payload, data, left);
-    return;
-  }
+void ShmLink::WriteParts(const ConstBytes* parts, int part_count) {
+  uint64_t position = tx_position_;
   uint32_t filled = 0;  // of the current line
   for (int i = 0; i < part_count; ++i) {
     const std::byte* data = parts[i].data;
@@ -122,7 +149,7 @@ void ShmLink::WritePayload(uint64_t position, const ConstBytes* parts,
     while (left != 0) {
       if (filled == kLinePayloadBytes) {
         filled = 0;
-        ++position;
+        SealContinuation(++position);
       }
       const uint32_t piece = std::min(left, kLinePayloadBytes - filled);
       CopyLinePayload(tx_lines_[position & tx_mask_].payload + filled, data,
@@ -161,6 +188,7 @@ void ShmLink::WantAcknowledgement(uint64_t position) {
 void ShmLink::ExpectNext() {
   rx_word_ = &rx_lines_[rx_position_ & rx_ring_mask_].word;
   rx_expect_ = ((rx_position_ >> rx_shift_) + 1) & kLapMask;
+  rx_second_line_ = &rx_lines_[(rx_position_ + 1) & rx_ring_mask_];
 }
 
 Link::PeekResult ShmLink::Peek(Packet* packet) {
@@ -174,27 +202,33 @@ Link::PeekResult ShmLink::Peek(Packet* packet) {
   return PeekResult::kPacket;
 }
 
+inline void ShmLink::ReadRun(uint64_t position, std::byte* out,
+                             uint32_t bytes) const {
+  for (; bytes > kLinePayloadBytes; bytes -= kLinePayloadBytes) {
+    std::memcpy(out, rx_lines_[position++ & rx_ring_mask_].payload,
+                kLinePayloadBytes);
+    out += kLinePayloadBytes;
+  }
+  CopyLinePayload(out, rx_lines_[position & rx_ring_mask_].payload, bytes);
+}
+
 void ShmLink::Read(uint32_t offset, void* out, uint32_t bytes) {
   auto* to = static_cast<std::byte*>(out);
-  uint64_t position = rx_position_;
-  uint32_t in_line = offset;
-  if (offset >= kLinePayloadBytes) {
-    position += offset / kLinePayloadBytes;
-    in_line = offset % kLinePayloadBytes;
-  }
-  if (in_line != 0) [[unlikely]] {
+  uint64_t position = rx_position_ + offset / kLinePayloadBytes;
+  if (const uint32_t in_line = offset % kLinePayloadBytes; in_line != 0) {
     const uint32_t piece = std::min(bytes, kLinePayloadBytes - in_line);
     CopyLinePayload(to, rx_lines_[position++ & rx_ring_mask_].payload + in_line,
                     piece);
     to += piece;
     bytes -= piece;
   }
-  for (; bytes > kLinePayloadBytes; bytes -= kLinePayloadBytes) {
-    std::memcpy(to, rx_lines_[position++ & rx_ring_mask_].payload,
-                kLinePayloadBytes);
-    to += kLinePayloadBytes;
-  }
-  CopyLinePayload(to, rx_lines_[position & rx_ring_mask_].payload, bytes);
+  ReadRun(position, to, bytes);
+}
+
+void ShmLink::TakeSmall(void* out, uint32_t bytes) {
+  ReadRun(rx_position_, static_cast<std::byte*>(out), bytes);
+  rx_position_ += LinesFor(bytes);
+  ExpectNext();
 }
 
 void ShmLink::Consume() {

@@ -60,10 +60,13 @@ class ShmLink final : public Link {
 
   uint64_t Send(const Packet& packet, const ConstBytes* parts,
                 int part_count) override;
+  uint64_t SendSmall(uint32_t immediate, const std::byte* data,
+                     uint32_t bytes) override;
   void Wake(bool solicited) override;
   uint64_t acknowledged() override;
   void WantAcknowledgement(uint64_t position) override;
 
+  void TakeSmall(void* out, uint32_t bytes) override;
   PeekResult Peek(Packet* packet) override;
   void Read(uint32_t offset, void* out, uint32_t bytes) override;
   void Consume() override;
@@ -102,7 +105,11 @@ class ShmLink final : public Link {
     return (position >> tx_shift_) + 1;
   }
   bool HasRoomFor(uint32_t lines, uint32_t reserve);
-  void WritePayload(uint64_t position, const ConstBytes* parts, int part_count);
+  void SealContinuation(uint64_t position);
+  void WriteRun(const std::byte* data, uint32_t bytes);
+  void WriteParts(const ConstBytes* parts, int part_count);
+  void Publish(const Packet& packet, uint32_t lines);
+  void ReadRun(uint64_t position, std::byte* out, uint32_t bytes) const;
   void ExpectNext();
   void FenceBeforeBell() const;
   void Ring(Bell* bell, uint32_t armed);
