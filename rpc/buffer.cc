@@ -39,8 +39,18 @@ Buffer Buffer::CopyOf(std::string_view bytes) {
   return buffer;
 }
 
+void BufferChain::AppendAnother(Buffer buffer) {
+  if (several_.empty()) several_.push_back(std::move(only_));
+  size_ += buffer.size();
+  several_.push_back(std::move(buffer));
+}
+
+void BufferChain::Append(BufferChain chain) {
+  for (const Buffer& buffer : chain.buffers()) Append(buffer);
+}
+
 void BufferChain::CopyTo(std::byte* out) const {
-  for (const Buffer& buffer : buffers_) {
+  for (const Buffer& buffer : buffers()) {
     std::memcpy(out, buffer.data(), buffer.size());
     out += buffer.size();
   }

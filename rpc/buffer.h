@@ -24,8 +24,9 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
-#include "absl/container/inlined_vector.h"
+#include "absl/types/span.h"
 
 namespace rpc {
 
@@ -145,10 +146,11 @@ class Buffer {
   size_t size_ = 0;
 };
 
-// Buffers that are one run of bytes. Most chains have one buffer.
+// Buffers that are one run of bytes. Most chains have one buffer, or none: that
+// one lies in the chain itself.
 class BufferChain {
  public:
-  using Buffers = absl::InlinedVector<Buffer, 1>;
+  using Buffers = absl::Span<const Buffer>;
 
   BufferChain() = default;
   explicit BufferChain(Buffer buffer) { Append(std::move(buffer)); }
@@ -169,25 +171,31 @@ class BufferChain {
   // Empty buffers are dropped.
   void Append(Buffer buffer) {
     if (buffer.empty()) return;
-    size_ += buffer.size();
-    buffers_.push_back(std::move(buffer));
+    if (empty()) {
+      size_ = buffer.size();
+      only_ = std::move(buffer);
+    } else {
+      AppendAnother(std::move(buffer));
+    }
   }
-  void Append(BufferChain chain) {
-    for (Buffer& buffer : chain.buffers_) Append(std::move(buffer));
-    chain.clear();
-  }
+  void Append(BufferChain chain);
 
   uint64_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
-  const Buffers& buffers() const { return buffers_; }
+  // In order. Valid until the chain changes.
+  Buffers buffers() const {
+    if (!several_.empty()) return several_;
+    return {&only_, size_t{empty() ? 0u : 1u}};
+  }
   // The whole as one contiguous view, where it is one buffer or none.
-  bool contiguous() const { return buffers_.size() <= 1; }
+  bool contiguous() const { return several_.empty(); }
   std::string_view front_view() const {
-    return buffers_.empty() ? std::string_view() : buffers_.front().view();
+    return several_.empty() ? only_.view() : several_.front().view();
   }
 
   void clear() {
-    buffers_.clear();
+    only_.reset();
+    several_.clear();
     size_ = 0;
   }
   // Copies all bytes to `out`. REQUIRES: room for size() bytes.
@@ -195,20 +203,17 @@ class BufferChain {
   std::string ToString() const;
 
  private:
+  void AppendAnother(Buffer buffer);
   // REQUIRES: this chain is empty, `other` is not.
   void Take(BufferChain& other) {
-    if (other.buffers_.size() == 1) {
-      buffers_.emplace_back(std::move(other.buffers_.front()));
-      other.buffers_.clear();
-    } else {
-      buffers_ = std::move(other.buffers_);
-      other.buffers_.clear();
-    }
+    only_ = std::move(other.only_);
+    several_.swap(other.several_);
     size_ = std::exchange(other.size_, 0);
   }
 
-  Buffers buffers_;
-  uint64_t size_ = 0;  // 0: no buffers
+  uint64_t size_ = 0;            // 0: no buffers
+  Buffer only_;                  // where there is just one
+  std::vector<Buffer> several_;  // where there are more: all of them
 };
 
 }  // namespace rpc

@@ -51,6 +51,9 @@ struct CallHandle {
   bool operator==(const CallHandle&) const = default;
 };
 
+// What a transport wants in front of a small message, at most.
+inline constexpr size_t kSmallMessageRoom = 32;
+
 // What rpc/ sends. The transport takes the chains over; `header` and
 // `small_message` are only read during the call that takes the frame.
 struct OutgoingFrame {
@@ -64,6 +67,9 @@ struct OutgoingFrame {
   // empty message is `has_message` with both empty.
   bool has_message = false;
   absl::Span<const std::byte> small_message;
+  // Bytes in front of `small_message` that the transport may write to: with
+  // kSmallMessageRoom of them, it needs not copy the message once more.
+  size_t small_message_room = 0;
   BufferChain message;
 
   // Bytes beside the message. Registered memory (AllocateBuffer's, or what an
@@ -136,6 +142,8 @@ class Event {
   // waiter may destroy the event as soon as it sees it set; Set touches it no
   // more after that.
   void Set();
+  // The same by the waiter itself, which so is not asleep.
+  void SetByWaiter() { state_.store(kSet, std::memory_order_relaxed); }
   bool is_set() const { return state_.load(std::memory_order_seq_cst) == kSet; }
   // Sleeps until it is set or `deadline` passes; returns is_set().
   bool WaitUntil(absl::Time deadline);

@@ -21,6 +21,8 @@ class CallbackScope {
 
   // What runs on this thread; null outside of callbacks.
   static const void* current() { return current_; }
+  // Tells the calling thread from all others that there are at the time.
+  static const void* ThisThread() { return &current_; }
 
  private:
   static constinit thread_local const void* current_;

@@ -6,7 +6,7 @@
 namespace rpc::internal {
 
 bool ChainInputStream::Next(const void** data, int* size) {
-  const BufferChain::Buffers& buffers = chain_.buffers();
+  const BufferChain::Buffers buffers = chain_.buffers();
   while (index_ < buffers.size() && offset_ == buffers[index_].size()) {
     ++index_;
     offset_ = 0;

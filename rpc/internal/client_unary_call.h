@@ -31,6 +31,7 @@
 #include "rpc/buffer.h"
 #include "rpc/channel_interface.h"
 #include "rpc/client_context.h"
+#include "rpc/internal/callback_scope.h"
 #include "rpc/internal/executor.h"
 #include "rpc/internal/free_list.h"
 #include "rpc/internal/message_codec.h"
@@ -130,10 +131,18 @@ class BlockingCall final : public ClientUnaryCall {
     return true;
   }
   void DecodeLarge(Message* response);
-  void OnDone() override { done_.Set(); }
+  void OnDone() override {
+    if (CallbackScope::ThisThread() == thread_) {
+      done_.SetByWaiter();
+    } else {
+      done_.Set();
+    }
+  }
   void DoneElsewhere() override { done_.Set(); }
   bool IsQuick() const override { return true; }
 
+  // The one that waits.
+  const void* const thread_ = CallbackScope::ThisThread();
   Event done_;
   BufferChain large_response_;
 };

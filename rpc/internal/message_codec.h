@@ -41,8 +41,10 @@ inline constexpr uint64_t kMaxProtobufBytes = INT_MAX;
 // is read.
 struct MessageScratch {
   static constexpr size_t kBytes = 1024;
-  alignas(16) std::byte bytes[kBytes];
+  alignas(16) std::byte room[kSmallMessageRoom];
+  std::byte bytes[kBytes];
 };
+static_assert(offsetof(MessageScratch, bytes) == kSmallMessageRoom);
 
 // How a side sends its messages.
 struct EncodeLimits {
@@ -116,6 +118,7 @@ bool EncodeMessage(const google::protobuf::MessageLite& message,
   if (!SerializeTo(message, scratch.bytes, size, error)) return false;
   frame.has_message = true;
   frame.small_message = absl::MakeConstSpan(scratch.bytes, size);
+  frame.small_message_room = kSmallMessageRoom;
   return true;
 }
 
