@@ -19,7 +19,8 @@ static_assert(CallTable::kMaxPollers == 1u << (32 - kIndexBits));
 
 void Call::Reset() {
   Unlink();
-  static_cast<CallState&>(*this) = CallState();
+  static constexpr CallState kFresh;
+  static_cast<CallState&>(*this) = kFresh;
   inbox.clear();
   if (!outcome.status.ok()) outcome.status = absl::OkStatus();
   outcome.may_have_run = true;

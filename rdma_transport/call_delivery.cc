@@ -29,6 +29,19 @@ void CallDelivery::DeliverOrHold(Call& call, rpc::IncomingFrame& frame,
   call.inbox.push_back(MakeHeld(frame, opens));
 }
 
+void CallDelivery::DeliverLast(Call& call, rpc::IncomingFrame& frame) {
+  call.busy = true;
+  const auto deliver = [&call, &frame] {
+    call.sink->OnFrame(frame);
+    call.sink->OnClosed(call.outcome);
+  };
+  if (poller_->RunCallback(call.quick_sink, deliver)) {
+    Destroy(call);
+  } else {
+    poller_->Run([this, &call] { Destroy(call); });
+  }
+}
+
 HeldFrame* CallDelivery::Hold(Call& call, bool opens) {
   auto held = std::make_unique<HeldFrame>();
   held->ready = false;

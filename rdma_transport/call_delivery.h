@@ -27,6 +27,10 @@ class CallDelivery final : public CallDeliverer {
   // the turnstile may be lost: it must be the caller's last action.
   void DeliverOrHold(Call& call, rpc::IncomingFrame& frame, bool opens);
 
+  // The same for the last frame of a closed call (CloseAfterLastFrame), before
+  // which nothing is: its last two callbacks in one go.
+  void DeliverLast(Call& call, rpc::IncomingFrame& frame);
+
   // Reserves the next place in the call's order for a frame that is not there
   // yet; Complete fills it.
   HeldFrame* Hold(Call& call, bool opens);

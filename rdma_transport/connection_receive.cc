@@ -80,8 +80,10 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
     }
   }
   FrameView view;
-  if (const char* wrong = DecodeFrame(tag, payload, &view)) {
-    return ProtocolError(wrong);
+  if (!DecodePlainFrame(tag, payload, &view)) [[unlikely]] {
+    if (const char* wrong = DecodeFrame(tag, payload, &view)) {
+      return ProtocolError(wrong);
+    }
   }
   ++frames_;
   ++received_frames_;
@@ -243,6 +245,7 @@ void Connection::OnData(const FrameView& view, rpc::Buffer&& buffer,
   call->received_end = view.has(kEnd);
   if (view.has_offer()) return StartRead(view, *call, /*opens=*/false);
   if (!CheckEagerLimits(view, *call)) return;
+  // Also closes it, but for its last callbacks.
   if (ends_call && !call->busy && call->inbox.empty()) FinishCall(*call);
   Deliver(*call, view, std::move(buffer), /*opens=*/false);
 }
@@ -274,7 +277,11 @@ void Connection::Deliver(Call& call, const FrameView& view,
     }
   }
   poller_->counters().eager_messages_received.Add(1);
-  delivery_->DeliverOrHold(call, frame, opens);
+  if (call.closed && !call.queued) {
+    delivery_->DeliverLast(call, frame);
+  } else {
+    delivery_->DeliverOrHold(call, frame, opens);
+  }
 }
 
 void Connection::OnReset(const FrameView& view) {
@@ -330,7 +337,7 @@ bool Connection::HasSurplus() const {
 }
 
 void Connection::ArmShrinkTimer() {
-  if (state_ == State::kUp && HasSurplus() && !shrink_timer_.scheduled()) {
+  if (!shrink_timer_.scheduled() && state_ == State::kUp && HasSurplus()) {
     poller_->Schedule(&shrink_timer_, Poller::NowNs() + kShrinkAfterNs);
   }
 }

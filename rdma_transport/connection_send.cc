@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kCopyBytes = 2048;
 // What a reset's text may take of a frame: such frames go inline.
 constexpr size_t kMaxResetText = 192;
+static_assert(kFramePrefixBytes + kOpenExtraBytes <= rpc::kSmallMessageRoom);
 
 // As an open says it.
 uint64_t TimeoutUs(absl::Time deadline) {
@@ -75,10 +76,15 @@ bool Connection::SendAtOnce(FrameKind kind, Call& call,
   fields.header_bytes = static_cast<uint16_t>(frame.header.size());
   fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
 
-  std::byte bytes[kMaxInlineBytes];
+  std::byte scratch[kMaxInlineBytes];
+  std::byte* bytes = scratch;
+  if (frame.header.empty() && front_bytes <= frame.small_message_room) {
+    bytes = const_cast<std::byte*>(frame.small_message.data()) - front_bytes;
+  } else {
+    Append(Append(bytes + front_bytes - frame.header.size(), frame.header),
+           frame.small_message);
+  }
   EncodePrefix(fields, bytes);
-  Append(Append(bytes + front_bytes - frame.header.size(), frame.header),
-         frame.small_message);
   ibv_sge sge = {reinterpret_cast<uint64_t>(bytes),
                  static_cast<uint32_t>(frame_bytes), 0};
   ibv_send_wr wr;

@@ -143,6 +143,10 @@ struct FrameView {
 // wrong with it.
 const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
                         FrameView* view);
+// The same for what most frames are: whole, plain, and of a call. False:
+// DecodeFrame it.
+bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
+                      FrameView* view);
 
 // ---- Implementation, of what each small call writes.
 
@@ -196,6 +200,46 @@ inline void EncodePrefix(const FrameFields& fields, std::byte* out) {
     Store(out, static_cast<uint16_t>(fields.method_path.size()));
     std::memcpy(out + 2, fields.method_path.data(), fields.method_path.size());
   }
+}
+
+inline bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
+                             FrameView* view) {
+  using frame_internal::Load;
+  const auto kind = static_cast<FrameKind>(tag >> 28);
+  const auto flags = static_cast<uint8_t>(tag >> 20);
+  size_t front_bytes = kFramePrefixBytes;
+  if (kind == FrameKind::kOpen) {
+    front_bytes += kOpenExtraBytes;
+  } else if (kind != FrameKind::kData) {
+    return false;
+  }
+  if ((flags & ~(kEnd | kHasMessage | kWantCredits)) != 0 ||
+      payload.size() < front_bytes) {
+    return false;
+  }
+  const std::byte* const in = payload.data();
+  FrameFields& fields = view->fields;
+  fields.kind = kind;
+  fields.flags = flags;
+  fields.slot = tag & kMaxSlot;
+  fields.call_sequence = Load<uint32_t>(in);
+  fields.credits = Load<uint16_t>(in + 4);
+  fields.header_bytes = Load<uint16_t>(in + 6);
+  fields.message_bytes = Load<uint32_t>(in + 8);
+  fields.detail = Load<uint32_t>(in + 12);
+  fields.timeout_us =
+      kind == FrameKind::kOpen ? Load<uint64_t>(in + kFramePrefixBytes) : 0;
+  fields.method_path = {};
+  const size_t rest = payload.size() - front_bytes;
+  if (uint64_t{fields.header_bytes} + fields.message_bytes > rest ||
+      ((flags & kHasMessage) == 0 && fields.message_bytes != 0)) {
+    return false;
+  }
+  view->header = {in + front_bytes, fields.header_bytes};
+  view->message = {view->header.end(), fields.message_bytes};
+  view->attachment = {view->message.end(),
+                      rest - fields.header_bytes - fields.message_bytes};
+  return true;
 }
 
 }  // namespace rdma

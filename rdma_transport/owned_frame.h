@@ -18,6 +18,7 @@ class OwnedFrame {
         frame_(std::move(frame)) {
     frame_.header = View(header_);
     frame_.small_message = View(small_message_);
+    frame_.small_message_room = 0;
   }
   OwnedFrame(const OwnedFrame&) = delete;
   OwnedFrame& operator=(const OwnedFrame&) = delete;

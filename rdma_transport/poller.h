@@ -98,7 +98,9 @@ class CallDeliverer {
 class Poller {
  public:
   struct Options {
-    uint32_t receive_buffer_bytes = 10240;
+    // An odd number of cache lines, so that not all begin in the same few sets
+    // of a cache.
+    uint32_t receive_buffer_bytes = 161 * 64;
     uint64_t receive_budget_bytes = uint64_t{64} << 20;
     uint32_t srq_depth = kWishedSrqDepth;
     int cq_depth = kWishedCqDepth;  // to begin with

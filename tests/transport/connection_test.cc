@@ -28,7 +28,7 @@ using ::testing::UnorderedElementsAre;
 
 constexpr uint32_t kInitialWindow = 3;
 // Of a poller with the default options.
-constexpr int kReceives = 6528;
+constexpr int kReceives = 6464;
 constexpr int kOneOffer = 80;  // beyond those
 
 std::vector<Connection*> ConnectMany(Side& client, const Side& server,

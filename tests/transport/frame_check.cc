@@ -47,6 +47,26 @@ const char* CheckEncodesBack(uint32_t tag, const FrameView& view,
              : "another prefix";
 }
 
+// What DecodePlainFrame takes, it takes as DecodeFrame does; and it takes what
+// is plain.
+const char* CheckPlain(uint32_t tag, absl::Span<const std::byte> payload,
+                       bool accepted, const FrameView& view) {
+  const bool is_plain = accepted && !view.has_offer() &&
+                        !view.has(kMethodDefinition) && !view.has(kNotRun) &&
+                        !view.has(kWantAnswer) &&
+                        (view.fields.kind == FrameKind::kOpen ||
+                         view.fields.kind == FrameKind::kData);
+  FrameView plain;
+  plain.fields.method_path = "of another frame";
+  if (DecodePlainFrame(tag, payload, &plain) != is_plain) {
+    return "plain to one and not to the other";
+  }
+  if (!is_plain) return nullptr;
+  if (!plain.fields.method_path.empty()) return "another frame's path";
+  if (const char* wrong = CheckLayout(plain, payload)) return wrong;
+  return CheckEncodesBack(tag, plain, payload);
+}
+
 }  // namespace
 
 const char* CheckDecode(uint32_t tag, absl::Span<const std::byte> bytes,
@@ -57,6 +77,9 @@ const char* CheckDecode(uint32_t tag, absl::Span<const std::byte> bytes,
 
   FrameView view;
   *accepted = DecodeFrame(tag, payload, &view) == nullptr;
+  if (const char* wrong = CheckPlain(tag, payload, *accepted, view)) {
+    return wrong;
+  }
   if (!*accepted) return nullptr;
   if (const char* wrong = CheckLayout(view, payload)) return wrong;
   if (const char* wrong = CheckEncodesBack(tag, view, payload)) return wrong;

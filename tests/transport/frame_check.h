@@ -11,9 +11,10 @@
 
 namespace rdma::testing {
 
-// Decodes, and holds what was accepted against the bytes that it came from: the
-// parts lie one behind the other inside the payload and fill it, every field
-// encodes back to the very bytes, every segment is one that can be read.
+// Decodes both ways, which must not differ, and holds what was accepted against
+// the bytes that it came from: the parts lie one behind the other inside the
+// payload and fill it, every field encodes back to the very bytes, every
+// segment is one that can be read.
 //
 // Returns null, or what does not hold. `*accepted` says what DecodeFrame said.
 // The payload is copied to memory of just its size, so that AddressSanitizer
