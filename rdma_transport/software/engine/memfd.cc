@@ -12,6 +12,10 @@
 
 #include "absl/strings/str_cat.h"
 
+#ifndef MADV_COLLAPSE
+#define MADV_COLLAPSE 25
+#endif
+
 namespace rdma::soft {
 namespace {
 
@@ -62,9 +66,26 @@ absl::StatusOr<Mapping> Map(int fd, size_t bytes, int protection) {
   return Mapping(base, bytes);
 }
 
+// Makes huge pages of what they fit into, where the kernel has some to give and
+// knows how (Linux 6.1): copying large messages out of them and into them is
+// faster by a fifth to a half. It does so whether or not the host has them for
+// shared memory in general (transparent_hugepage/shmem_enabled), but only where
+// a page is there already. Who lacks memory hears of it from Populate.
+void TakeHugePages(int fd, const Mapping& mapping) {
+  const size_t machine_bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
+                               static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const size_t bytes = mapping.bytes() / kHugePageBytes * kHugePageBytes;
+  if (bytes == 0 || bytes > machine_bytes) return;
+  for (size_t at = 0; at < bytes; at += kHugePageBytes) {
+    if (fallocate(fd, 0, static_cast<off_t>(at), 1) != 0) return;
+  }
+  madvise(mapping.base(), bytes, MADV_COLLAPSE);
+}
+
 // Makes every page present now: without memory that is an error here instead of
 // a signal later.
 absl::Status Populate(int fd, const Mapping& mapping) {
+  TakeHugePages(fd, mapping);
   if (fallocate(fd, 0, 0, static_cast<off_t>(mapping.bytes())) != 0) {
     return ErrnoStatus("fallocate");
   }

@@ -8,6 +8,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <cstring>
+#include <fstream>
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 
 namespace rdma::soft {
@@ -55,6 +61,58 @@ TEST(MemfdTest, LargeSegmentsStartOnAHugePageBoundary) {
   ASSERT_TRUE(its.ok());
   EXPECT_EQ(reinterpret_cast<uintptr_t>(its->base()) % (2 << 20), 0u);
   EXPECT_EQ(its->bytes(), kLarge);
+}
+
+// Bytes at `base` that huge pages map, as /proc/self/smaps says.
+size_t HugeBytesAt(const std::byte* base) {
+  std::ifstream maps("/proc/self/smaps");
+  const std::string start =
+      absl::StrCat(absl::Hex(reinterpret_cast<uintptr_t>(base)), "-");
+  bool here = false;
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find('-') < line.find(' ')) here = line.starts_with(start);
+    size_t kilobytes;
+    if (here && std::sscanf(line.c_str(), "ShmemPmdMapped: %zu", &kilobytes)) {
+      return kilobytes << 10;
+    }
+  }
+  return 0;
+}
+
+bool KernelCollapsesSharedMemory() {
+  constexpr size_t kHuge = size_t{2} << 20;
+  const UniqueFd fd = Unsealed(kHuge);
+  void* const room =
+      mmap(nullptr, 2 * kHuge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  EXPECT_NE(room, MAP_FAILED);
+  const auto start = reinterpret_cast<uintptr_t>(room);
+  void* const page =
+      mmap(reinterpret_cast<void*>((start + kHuge - 1) / kHuge * kHuge), kHuge,
+           PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd.get(), 0);
+  EXPECT_NE(page, MAP_FAILED);
+  std::memset(page, 1, kHuge);
+  const bool done = madvise(page, kHuge, 25 /* MADV_COLLAPSE */) == 0;
+  munmap(room, 2 * kHuge);
+  return done;
+}
+
+TEST(MemfdTest, LargeSegmentsAreOfHugePagesOnBothSides) {
+  if (!KernelCollapsesSharedMemory()) {
+    GTEST_SKIP() << "this kernel makes no huge pages of shared memory "
+                    "(MADV_COLLAPSE, Linux 6.1), or has none to give";
+  }
+  constexpr size_t kLarge = size_t{5} << 20;
+  const auto segment = Segment::Create(
+      "test", kLarge, Sharing::kReadOnlyToPeers, Prefault::kYes);
+  ASSERT_TRUE(segment.ok());
+  const auto its = MapPeerSegment(segment->fd(), {});
+  ASSERT_TRUE(its.ok());
+  for (size_t i = 0; i < kLarge; i += 4096) {
+    ASSERT_EQ(segment->base()[i], std::byte{0});
+    ASSERT_EQ(its->base()[i], std::byte{0});
+  }
+  EXPECT_EQ(HugeBytesAt(segment->base()), size_t{4} << 20);
+  EXPECT_EQ(HugeBytesAt(its->base()), size_t{4} << 20);
 }
 
 TEST(MemfdTest, ItsSizeCannotBeChanged) {
