@@ -1,0 +1,70 @@
+// A client and a server over the software device that one thread drives, so
+// that what a call takes can be counted: nobody waits, nobody spins, and two
+// runs are the same.
+//
+//   OneThread both([](bool server) { ... }, [] {});
+//   both.Call();  // a warm one
+//
+// It is the product's own way: a stub, a channel, a server, generated code, two
+// pollers, two devices that share memory. Three things are different. The
+// pollers' keepers do not start before the end. When the calling thread is
+// about to wait for its answer, it first drives the server's poller until the
+// handler has run; the answer is there when it then drives the client's. So the
+// client makes one turn for each call, and so does the server, which besides
+// enters and leaves its poller. And time stands still (stopped_clock.h).
+//
+// Thread rule: one thread.
+#ifndef VERBENA_TESTS_WARM_CALL_ONE_THREAD_H_
+#define VERBENA_TESTS_WARM_CALL_ONE_THREAD_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+
+#include "rdma_transport/poller.h"
+#include "rpc/rpc.h"
+#include "tests/warm_call/warm_call.rpc.pb.h"
+
+namespace warm_call {
+
+class OneThread {
+ public:
+  // Called whenever the thread begins to act for the server (true), within a
+  // call, and when it acts for the client again.
+  using OnSwitch = std::function<void(bool server)>;
+
+  static constexpr size_t kMessageBytes = 64;
+
+  // Connects, and makes as many calls as make the rest warm. `in_handler` is
+  // run by each handler. A call that gets stuck ends the program with a
+  // message.
+  OneThread(OnSwitch on_switch, std::function<void()> in_handler);
+  ~OneThread();
+
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
+
+  // A blocking unary call with kMessageBytes there and back. Ends the program
+  // where it fails.
+  void Call();
+
+ private:
+  class Service;
+
+  void Connect();
+  void ServerTurn();
+
+  const OnSwitch on_switch_;
+  const std::unique_ptr<Service> service_;
+  std::unique_ptr<rpc::Server> server_;
+  rdma::Poller* server_poller_ = nullptr;
+  std::unique_ptr<Echo::Stub> stub_;
+  // Another thread drives the server's poller.
+  bool server_is_driven_ = false;
+  Blob request_;
+  Blob response_;
+};
+
+}  // namespace warm_call
+
+#endif  // VERBENA_TESTS_WARM_CALL_ONE_THREAD_H_

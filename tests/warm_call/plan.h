@@ -1,0 +1,40 @@
+// What the program warm_call does, and the test that runs it reads.
+#ifndef VERBENA_TESTS_WARM_CALL_PLAN_H_
+#define VERBENA_TESTS_WARM_CALL_PLAN_H_
+
+#include <string>
+
+#include "tests/warm_call/tally.h"
+
+namespace warm_call {
+
+// What is added to a call on both sides, to show that it is found.
+enum class Extra {
+  kNothing,
+  kAllocation,
+  kPthreadLock,
+  kAbslLock,
+  kSystemCall,
+  kInstructions,  // kExtraInstructions of them
+};
+inline constexpr int kExtraInstructions = 1000;
+
+// Of each count. Many times what a connection does once for some frames, such
+// as having a send signaled or receives posted again.
+inline constexpr int kCalls = 640;
+
+// The program's exit status where it cannot count instructions.
+inline constexpr int kNoValgrind = 77;
+
+// "nothing client".
+inline std::string NameOf(Extra extra, Side side) {
+  constexpr const char* kExtras[] = {"nothing",      "allocation",
+                                     "pthread_lock", "absl_lock",
+                                     "system_call",  "instructions"};
+  return std::string(kExtras[static_cast<int>(extra)]) +
+         (side == Side::kClient ? " client" : " server");
+}
+
+}  // namespace warm_call
+
+#endif  // VERBENA_TESTS_WARM_CALL_PLAN_H_
