@@ -379,8 +379,7 @@ void Connection::DetachCall(Call& call) {
   if (state_ == State::kUp) owner_->OnCallGone(*this);
 }
 
-void Connection::OpenCall(Call& call, std::string_view path,
-                          rpc::OutgoingFrame& frame) {
+void Connection::OpenCall(Call& call, rpc::OutgoingFrame& frame) {
   uint32_t slot;
   if (free_slots_.empty()) {
     slot = static_cast<uint32_t>(slots_.size());
@@ -394,7 +393,7 @@ void Connection::OpenCall(Call& call, std::string_view path,
 
   Outgoing out;
   out.fields.kind = FrameKind::kOpen;
-  out.fields.method_path = path;
+  out.fields.method_path = owner_->PathOf(call.method_index);
   out.method_index = call.method_index;
   out.deadline = call.deadline;
   SendFrame(call, frame, out);

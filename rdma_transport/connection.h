@@ -57,6 +57,8 @@ class ConnectionOwner : public CallOwner {
   virtual void OnGoAway(Connection& connection) = 0;
   // A call of the connection is over: its slot is free.
   virtual void OnCallGone(Connection& connection) = 0;
+  // Client: the path of a method, which stays where it is.
+  virtual std::string_view PathOf(uint32_t method) = 0;
   // Server: see rpc::ServerSink::OnMethod.
   virtual const void* OnMethod(std::string_view path) = 0;
 
@@ -84,7 +86,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   ~Connection() override;
 
   // Client: opens `call` with its first frame. May close the call.
-  void OpenCall(Call& call, std::string_view path, rpc::OutgoingFrame& frame);
+  void OpenCall(Call& call, rpc::OutgoingFrame& frame);
   // Sends a further frame; a server's `end` ends the call.
   void SendData(Call& call, rpc::OutgoingFrame& frame);
   // Client: the call's last frame is about to be delivered.

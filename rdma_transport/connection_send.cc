@@ -21,7 +21,7 @@ constexpr size_t kMaxResetText = 192;
 static_assert(kFramePrefixBytes + kOpenExtraBytes <= rpc::kSmallMessageRoom);
 
 // As an open says it.
-uint64_t TimeoutUs(absl::Time deadline) {
+inline uint64_t TimeoutUs(absl::Time deadline) {
   if (deadline == absl::InfiniteFuture()) return 0;
   return static_cast<uint64_t>(
       std::max<int64_t>(absl::ToInt64Microseconds(deadline - absl::Now()), 1));

@@ -108,7 +108,7 @@ void Endpoint::Start(Call& call, const rpc::CallOptions& options,
   ++calls_opened_;
   if (connection_ != nullptr && connection_->up() && pending_.empty() &&
       connection_->HasFreeSlot()) {
-    connection_->OpenCall(call, PathOf(call.method_index), frame);
+    connection_->OpenCall(call, frame);
     return;
   }
   const bool failing =
@@ -169,8 +169,7 @@ void Endpoint::SendPending() {
          connection_->HasFreeSlot()) {
     PendingCall pending = std::move(pending_.front());
     pending_.pop_front();
-    connection_->OpenCall(*pending.call, PathOf(pending.call->method_index),
-                          pending.frame->get());
+    connection_->OpenCall(*pending.call, pending.frame->get());
   }
   sending_pending_ = false;
 }

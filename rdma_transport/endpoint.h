@@ -85,6 +85,7 @@ class Endpoint final : public ConnectionOwner,
                         bool was_up) override;
   void OnGoAway(Connection& connection) override;
   void OnCallGone(Connection& connection) override;
+  std::string_view PathOf(uint32_t method) override;
   const void* OnMethod(std::string_view) override { return nullptr; }
   void OnCallDeadline(Call& call) override;
   void OnCallRefused(Call&) override {}
@@ -92,7 +93,6 @@ class Endpoint final : public ConnectionOwner,
   void Start(Call& call, const rpc::CallOptions& options,
              rpc::OutgoingFrame& frame, rpc::CallSink* sink);
   void CancelCall(Call& call, const absl::Status& reason);
-  std::string_view PathOf(uint32_t method);
   void SendPending();
   void FailPending(const absl::Status& why);
 

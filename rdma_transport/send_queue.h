@@ -10,6 +10,7 @@
 #ifndef VERBENA_RDMA_TRANSPORT_SEND_QUEUE_H_
 #define VERBENA_RDMA_TRANSPORT_SEND_QUEUE_H_
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -39,20 +40,22 @@ class SendQueue {
   // A completion is asked for at least every so many work requests.
   static constexpr uint32_t kSignalEvery = 32;
 
-  explicit SendQueue(uint32_t depth) : entries_(depth) {}
+  explicit SendQueue(uint32_t depth)
+      : depth_(depth), entries_(std::bit_ceil(depth)) {}
 
-  uint32_t depth() const { return static_cast<uint32_t>(entries_.size()); }
+  uint32_t depth() const { return depth_; }
   // REQUIRES: no more than `depth` slots are taken.
   void Resize(uint32_t depth) {
-    std::vector<SendEntry> entries(depth);
+    std::vector<SendEntry> entries(std::bit_ceil(depth));
     for (uint64_t i = oldest_; i != next_; ++i) {
-      entries[i % depth] = std::move(entries_[i % entries_.size()]);
+      entries[i & (entries.size() - 1)] = std::move(At(i));
     }
     entries_ = std::move(entries);
+    depth_ = depth;
   }
 
   bool HasRoom(uint32_t count) const {
-    return next_ - oldest_ + count <= entries_.size();
+    return next_ - oldest_ + count <= depth_;
   }
   uint32_t used() const { return static_cast<uint32_t>(next_ - oldest_); }
   bool empty() const { return next_ == oldest_; }
@@ -63,37 +66,42 @@ class SendQueue {
   // with the id, and signaled where `*signaled` says so (in: wanted anyway).
   SendEntry& Push(bool* signaled, uint64_t* wr_id) {
     if (*signaled || ++unsignaled_ >= kSignalEvery ||
-        unsignaled_ * 2 >= entries_.size()) {
+        unsignaled_ * 2 >= depth_) {
       *signaled = true;
       unsignaled_ = 0;
     }
     *wr_id = next_ << 1 | 1;
-    return entries_[next_++ % entries_.size()];
+    return At(next_++);
   }
 
   // Takes the last `count` pushes back: their posting failed.
   void Unpush(uint32_t count) {
-    while (count-- > 0) entries_[--next_ % entries_.size()] = SendEntry();
+    while (count-- > 0) At(--next_) = SendEntry();
     // Whether what is newest now was signaled is not known any more.
     unsignaled_ = empty() ? 0 : 1;
   }
 
-  // Handles the completion of `wr_id`: gives `done(SendEntry&)` this entry and
-  // those before it, oldest first, and frees them.
+  // Handles the completion of `wr_id`: frees this entry and those before it,
+  // oldest first, and gives `done(SendEntry&)` those that are not plain.
   template <typename Done>
   void Complete(uint64_t wr_id, Done&& done) {
     const uint64_t through = wr_id >> 1;
     while (oldest_ <= through && oldest_ < next_) {
-      SendEntry& slot = entries_[oldest_++ % entries_.size()];
-      // `done` may push, and so reuse the slot. Most are plain: no moving then.
-      SendEntry entry;
-      if (!slot.IsPlain()) entry = std::exchange(slot, SendEntry());
+      SendEntry& slot = At(oldest_++);
+      if (slot.IsPlain()) continue;
+      // `done` may push, and so reuse the slot.
+      SendEntry entry = std::exchange(slot, SendEntry());
       done(entry);
     }
   }
 
  private:
-  std::vector<SendEntry> entries_;
+  SendEntry& At(uint64_t number) {
+    return entries_[number & (entries_.size() - 1)];
+  }
+
+  uint32_t depth_;
+  std::vector<SendEntry> entries_;  // as many as the next power of two
   uint64_t oldest_ = 0;
   uint64_t next_ = 0;
   uint32_t unsignaled_ = 0;

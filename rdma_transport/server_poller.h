@@ -79,6 +79,7 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
                         bool was_up) override;
   void OnGoAway(Connection&) override {}
   void OnCallGone(Connection&) override {}
+  std::string_view PathOf(uint32_t) override { return {}; }
   const void* OnMethod(std::string_view path) override;
   void OnCallDeadline(Call& call) override;
   void OnCallRefused(Call& call) override;

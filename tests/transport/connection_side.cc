@@ -233,7 +233,8 @@ rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
     frame.has_message = true;
     frame.small_message = message;
     frame.end = end;
-    connection->OpenCall(*call, path, frame);
+    paths_.emplace_back(path);
+    connection->OpenCall(*call, frame);
   });
   return handle;
 }

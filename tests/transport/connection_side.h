@@ -197,6 +197,7 @@ class Side final : public ConnectionOwner,
                         bool was_up) override;
   void OnGoAway(Connection&) override {}
   void OnCallGone(Connection&) override {}
+  std::string_view PathOf(uint32_t) override { return paths_.back(); }
   const void* OnMethod(std::string_view) override { return this; }
   void OnCallDeadline(rdma::Call&) override {}
   void OnCallRefused(rdma::Call&) override {}
@@ -218,6 +219,7 @@ class Side final : public ConnectionOwner,
   std::atomic<int> failed_{0};
   std::atomic<int> least_spare_receives_{std::numeric_limits<int>::max()};
   std::vector<Connection*> connections_;  // the driver's
+  std::deque<std::string> paths_;         // the driver's: of calls so far
 
   mutable absl::Mutex mutex_;
   absl::Status last_refusal_ ABSL_GUARDED_BY(mutex_);

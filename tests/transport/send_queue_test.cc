@@ -19,9 +19,12 @@ struct Posted {
   bool signaled;
 };
 
+constexpr uint64_t kSomeOffer = 1000;
+
+// An entry whose completion is told of.
 Posted PushOne(SendQueue& queue, bool signaled = false) {
   Posted posted = {0, signaled};
-  queue.Push(&posted.signaled, &posted.wr_id);
+  queue.Push(&posted.signaled, &posted.wr_id).revoked_offer = kSomeOffer;
   return posted;
 }
 
@@ -63,7 +66,16 @@ TEST(SendQueueTest, ACompletionSpeaksForThoseBeforeIt) {
   queue.Complete(last.wr_id, [&offers](SendEntry& entry) {
     offers.push_back(entry.revoked_offer);
   });
-  EXPECT_EQ(offers, (std::vector<uint64_t>{1, 2, 3, 0}));
+  EXPECT_EQ(offers, (std::vector<uint64_t>{1, 2, 3, kSomeOffer}));
+  EXPECT_TRUE(queue.empty());
+}
+
+TEST(SendQueueTest, PlainEntriesAreFreedWithoutAWord) {
+  SendQueue queue(8);
+  bool signaled = true;
+  uint64_t wr_id;
+  queue.Push(&signaled, &wr_id);
+  queue.Complete(wr_id, [](SendEntry&) { FAIL(); });
   EXPECT_TRUE(queue.empty());
 }
 

@@ -31,13 +31,13 @@ namespace {
 // to be worth it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimised";
-constexpr int64_t kClientLimit = 3440;
-constexpr int64_t kServerLimit = 3685;
+constexpr int64_t kClientLimit = 3370;
+constexpr int64_t kServerLimit = 3670;
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimised, as without -c opt";
-constexpr int64_t kClientLimit = 16430;
-constexpr int64_t kServerLimit = 17720;
+constexpr int64_t kClientLimit = 16080;
+constexpr int64_t kServerLimit = 17420;
 #endif
 
 // From the test's working directory, the root of its runfiles.
