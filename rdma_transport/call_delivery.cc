@@ -1,5 +1,6 @@
 #include "rdma_transport/call_delivery.h"
 
+#include <cassert>
 #include <utility>
 
 #include "rdma_transport/connection.h"
@@ -30,6 +31,8 @@ void CallDelivery::DeliverOrHold(Call& call, rpc::IncomingFrame& frame,
 }
 
 void CallDelivery::DeliverLast(Call& call, rpc::IncomingFrame& frame) {
+  assert(call.closed && !call.busy && !call.queued && call.inbox.empty() &&
+         call.sink != nullptr);
   call.busy = true;
   const auto deliver = [&call, &frame] {
     call.sink->OnFrame(frame);

@@ -64,7 +64,7 @@ absl::Status Connection::Init() {
   use_windows_ = context.has_memory_windows();
   invalidation_flags_ = context.device()->invalidation_flags();
   const DeviceUse use = UseOf(context.device()->attributes(),
-                              context.device()->max_inline_data());
+                              context.device()->useful_inline_data());
   QueuePair::Depths depths;
   depths.max_send_wr = use.send_queue_depth;
   depths.max_send_sge = use.send_sges;

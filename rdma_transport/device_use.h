@@ -3,7 +3,7 @@
 // what queues there will be.
 //
 //   const DeviceUse use = UseOf(device->attributes(),
-//                               device->max_inline_data());
+//                               device->useful_inline_data());
 //   depths.max_send_wr = use.send_queue_depth;
 //
 // Pure; thread-safe. ibv_query_device(3) has the limits' meaning.
@@ -23,7 +23,8 @@ namespace rdma {
 // Of a connection.
 inline constexpr uint32_t kWishedSendQueueDepth = 256;
 inline constexpr uint32_t kWishedSendSges = 8;
-inline constexpr uint32_t kWishedInlineBytes = 512;
+// Room for a frame of a message of 1 KiB.
+inline constexpr uint32_t kWishedInlineBytes = 1152;
 inline constexpr int kWishedReads = 16;  // under way at once, each way
 // Of a poller. The CQ is made larger when connections need it.
 inline constexpr uint32_t kWishedSrqDepth = 16384;
@@ -53,15 +54,15 @@ inline uint8_t ReadDepth(int limit) {
   return static_cast<uint8_t>(std::clamp(limit, 1, kWishedReads));
 }
 
-// `max_inline_data` is Device::max_inline_data.
+// `useful_inline_data` is Device::useful_inline_data.
 inline DeviceUse UseOf(const ibv_device_attr& limits,
-                       uint32_t max_inline_data) {
+                       uint32_t useful_inline_data) {
   return {
       .send_queue_depth = std::min(kWishedSendQueueDepth,
                                    static_cast<uint32_t>(limits.max_qp_wr)),
       .send_sges =
           std::min(kWishedSendSges, static_cast<uint32_t>(limits.max_sge)),
-      .inline_bytes = std::min(kWishedInlineBytes, max_inline_data),
+      .inline_bytes = std::min(kWishedInlineBytes, useful_inline_data),
       .reads_issued = ReadDepth(limits.max_qp_init_rd_atom),
       .reads_served = ReadDepth(limits.max_qp_rd_atom),
       .srq_depth =

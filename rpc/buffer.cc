@@ -46,7 +46,10 @@ void BufferChain::AppendAnother(Buffer buffer) {
 }
 
 void BufferChain::Append(BufferChain chain) {
-  for (const Buffer& buffer : chain.buffers()) Append(buffer);
+  if (chain.empty()) return;
+  if (empty()) return Take(chain);
+  if (chain.several_.empty()) return AppendAnother(std::move(chain.only_));
+  for (Buffer& buffer : chain.several_) AppendAnother(std::move(buffer));
 }
 
 void BufferChain::CopyTo(std::byte* out) const {

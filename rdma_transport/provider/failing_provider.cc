@@ -109,6 +109,9 @@ class FailingDevice final : public Device {
   uint32_t max_inline_data() const override {
     return inner_->max_inline_data();
   }
+  uint32_t useful_inline_data() const override {
+    return inner_->useful_inline_data();
+  }
 
   unsigned int invalidation_flags() const override {
     return inner_->invalidation_flags();

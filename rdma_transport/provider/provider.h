@@ -30,6 +30,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -210,7 +211,14 @@ class Device {
   virtual ibv_context* context() = 0;
   virtual std::string_view name() const = 0;
   virtual const ibv_device_attr& attributes() const = 0;
+  // The most that a QP can have of ibv_qp_cap::max_inline_data.
   virtual uint32_t max_inline_data() const = 0;
+  // How much of that is worth asking for: each entry of a NIC's send queue has
+  // room for all of it.
+  static constexpr uint32_t kUsefulInlineOnNic = 512;
+  virtual uint32_t useful_inline_data() const {
+    return std::min(max_inline_data(), kUsefulInlineOnNic);
+  }
   // The bits of ibv_wc.wc_flags of which one marks a receive that invalidated a
   // key. IBV_WC_WITH_INV; a device with another habit says which.
   virtual unsigned int invalidation_flags() const { return IBV_WC_WITH_INV; }

@@ -41,10 +41,12 @@ inline constexpr uint64_t kMaxProtobufBytes = INT_MAX;
 // is read.
 struct MessageScratch {
   static constexpr size_t kBytes = 1024;
-  alignas(16) std::byte room[kSmallMessageRoom];
-  std::byte bytes[kBytes];
+
+  // With room in front of it.
+  std::byte* message() { return memory + kSmallMessageRoom; }
+
+  alignas(16) std::byte memory[kSmallMessageRoom + kBytes];
 };
-static_assert(offsetof(MessageScratch, bytes) == kSmallMessageRoom);
 
 // How a side sends its messages.
 struct EncodeLimits {
@@ -115,9 +117,9 @@ bool EncodeMessage(const google::protobuf::MessageLite& message,
   if (ABSL_PREDICT_FALSE(size > limits.copy_bytes)) {
     return EncodeLargeMessage(message, size, allocator, limits, frame, error);
   }
-  if (!SerializeTo(message, scratch.bytes, size, error)) return false;
+  if (!SerializeTo(message, scratch.message(), size, error)) return false;
   frame.has_message = true;
-  frame.small_message = absl::MakeConstSpan(scratch.bytes, size);
+  frame.small_message = absl::MakeConstSpan(scratch.message(), size);
   frame.small_message_room = kSmallMessageRoom;
   return true;
 }

@@ -319,6 +319,28 @@ TEST_P(QueuePairStateTest, TheSendQueueDrainsAndGoesOn) {
   }
 }
 
+// What nobody was to be told of has to end all the same.
+TEST_P(QueuePairStateTest, UnsignaledSendsDrainToo) {
+  if (!deviations().goes_on_after_draining) {
+    GTEST_SKIP() << "the device sleeps on when SQD is over";
+  }
+  Device& device = client().device();
+  PostServerReceives(1, 8);
+  ASSERT_EQ(0, Post(client_qp_, Send(1).Unsignaled()));
+  ibv_qp_attr attr = {};
+  attr.qp_state = IBV_QPS_SQD;
+  attr.en_sqd_async_notify = 1;
+  ASSERT_EQ(0, device.ModifyQp(client_qp_, &attr,
+                               IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+  const std::optional<ibv_async_event> event = AwaitAsyncEvent(device);
+  ASSERT_TRUE(event.has_value());
+  EXPECT_EQ(event->event_type, IBV_EVENT_SQ_DRAINED);
+  ibv_qp_init_attr init = {};
+  ASSERT_EQ(0, device.QueryQp(client_qp_, &attr, IBV_QP_STATE, &init));
+  EXPECT_EQ(attr.sq_draining, 0);
+  EXPECT_THAT(Await(server().recv_cq()), Received(1000, 8));
+}
+
 // To RESET no completion comes, not even of what is posted afterwards: the QP
 // is as new.
 TEST_P(QueuePairStateTest, ResetForgetsBothQueues) {

@@ -55,7 +55,7 @@ TEST_F(EncodeTest, SmallOnesGoByScratchMemory) {
   ASSERT_TRUE(Encode(100).ok());
   EXPECT_TRUE(frame_.has_message);
   EXPECT_TRUE(frame_.message.empty());
-  EXPECT_EQ(frame_.small_message.data(), scratch_.bytes);
+  EXPECT_EQ(frame_.small_message.data(), scratch_.message());
   EXPECT_EQ(
       std::string(reinterpret_cast<const char*>(frame_.small_message.data()),
                   frame_.small_message.size()),

@@ -67,6 +67,9 @@ class MeddledDevice final : public Device {
   std::string_view name() const override { return real_->name(); }
   const ibv_device_attr& attributes() const override { return attributes_; }
   uint32_t max_inline_data() const override { return real_->max_inline_data(); }
+  uint32_t useful_inline_data() const override {
+    return real_->useful_inline_data();
+  }
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return real_->AllocateMemory(bytes, use);
   }

@@ -54,8 +54,8 @@ CompletionQueue::~CompletionQueue() {
 
 int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
   if (capacity <= 0) return 0;
-  if (queued_ == 0 && schedule_.IsIdle() &&
-      !attention_.load(std::memory_order_relaxed)) {
+  if (queued_ == 0 && !attention_.load(std::memory_order_relaxed) &&
+      schedule_.IdleTurn()) {
     OnIdleTurn();
     return 0;
   }

@@ -54,6 +54,7 @@ class EngineDevice final : public Device {
   std::string_view name() const override { return name_; }
   const ibv_device_attr& attributes() const override { return attributes_; }
   uint32_t max_inline_data() const override { return kMaxInlineBytes; }
+  uint32_t useful_inline_data() const override { return kMaxInlineBytes; }
 
   void* AllocateMemory(size_t bytes, MemoryUse use) override;
   void FreeMemory(void* memory, size_t bytes) override;

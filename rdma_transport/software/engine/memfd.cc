@@ -72,10 +72,11 @@ absl::StatusOr<Mapping> Map(int fd, size_t bytes, int protection) {
 // shared memory in general (transparent_hugepage/shmem_enabled), but only where
 // a page is there already. Who lacks memory hears of it from Populate.
 void TakeHugePages(int fd, const Mapping& mapping) {
+  const size_t bytes = mapping.bytes() / kHugePageBytes * kHugePageBytes;
+  if (bytes == 0) return;
   const size_t machine_bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) *
                                static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t bytes = mapping.bytes() / kHugePageBytes * kHugePageBytes;
-  if (bytes == 0 || bytes > machine_bytes) return;
+  if (bytes > machine_bytes) return;
   for (size_t at = 0; at < bytes; at += kHugePageBytes) {
     if (fallocate(fd, 0, static_cast<off_t>(at), 1) != 0) return;
   }

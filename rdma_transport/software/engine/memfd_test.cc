@@ -111,6 +111,10 @@ TEST(MemfdTest, LargeSegmentsAreOfHugePagesOnBothSides) {
     ASSERT_EQ(segment->base()[i], std::byte{0});
     ASSERT_EQ(its->base()[i], std::byte{0});
   }
+  if (HugeBytesAt(segment->base()) != size_t{4} << 20 &&
+      !KernelCollapsesSharedMemory()) {
+    GTEST_SKIP() << "no huge page is left";
+  }
   EXPECT_EQ(HugeBytesAt(segment->base()), size_t{4} << 20);
   EXPECT_EQ(HugeBytesAt(its->base()), size_t{4} << 20);
 }

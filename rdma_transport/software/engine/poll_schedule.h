@@ -51,16 +51,17 @@ class PollSchedule {
     unfinished_.clear();
   }
 
-  // Whether a turn would find nothing, for sure: every target is hot, and none
-  // is ready.
-  bool IsIdle() const {
-    if (hot_count_ != targets_.size() || to_look_at_ != 0 ||
-        !unfinished_.empty()) {
+  // A turn that only has to look at the hot ones, and finds none of them ready.
+  // False: it was not like that, and the turn is still to be taken.
+  bool IdleTurn() {
+    if (to_look_at_ != 0 || !unfinished_.empty() || ColdLookIsDue(turn_ + 1)) {
       return false;
     }
     for (uint32_t i = 0; i < hot_count_; ++i) {
       if (hot_[i]->ReadyOrAnticipates()) return false;
     }
+    ++turn_;
+    CoolOne();
     return true;
   }
 
@@ -74,7 +75,7 @@ class PollSchedule {
         unfinished_.push_back(targets_[next_]);
         return;
       }
-    } else if (ColdLookIsDue()) {
+    } else if (ColdLookIsDue(turn_)) {
       // Before the hot ones, which may use up every turn.
       size_t steps = cold_step_;
       const Look look = LookAtNext(&steps, visit);
@@ -109,9 +110,9 @@ class PollSchedule {
   static constexpr size_t kMinColdStep = 1;
   static constexpr size_t kMaxColdStep = 64;
 
-  bool ColdLookIsDue() const {
+  bool ColdLookIsDue(uint32_t turn) const {
     return hot_count_ != targets_.size() &&
-           (hot_count_ == 0 || turn_ % kTurnsPerColdLook == 0);
+           (hot_count_ == 0 || turn % kTurnsPerColdLook == 0);
   }
 
   struct Look {

@@ -19,7 +19,13 @@ constexpr uint64_t kPostQuantumBytes = 64 << 10;
 
 Requester::Requester(const QpContext* qp, const ibv_qp_cap& cap,
                      bool signal_all)
-    : qp_(qp), cap_(cap), signal_all_(signal_all), sq_(cap) {}
+    : qp_(qp),
+      cap_(cap),
+      signal_all_(signal_all),
+      small_limit_(signal_all || cap.max_send_sge == 0
+                       ? -1
+                       : int64_t{cap.max_inline_data}),
+      sq_(cap) {}
 
 Requester::~Requester() { Reset(); }
 
@@ -49,13 +55,12 @@ void Requester::WakePeer() {
 }
 
 bool Requester::PostSmall(const ibv_send_wr& wr) {
-  constexpr unsigned int kOtherFlags =
-      IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
+  constexpr unsigned int kFlags =
+      IBV_SEND_INLINE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
   if (wr.next != nullptr || wr.opcode != IBV_WR_SEND_WITH_IMM ||
-      wr.num_sge != 1 || (wr.send_flags & IBV_SEND_INLINE) == 0 ||
-      (wr.send_flags & kOtherFlags) != 0 ||
-      wr.sg_list->length > cap_.max_inline_data || signal_all_ || !running_ ||
-      unreachable_ || failed_ || sq_.started_ != sq_.tail_ || sq_.full()) {
+      wr.num_sge != 1 || (wr.send_flags & kFlags) != IBV_SEND_INLINE ||
+      wr.sg_list->length > small_limit_ || !running_ || unreachable_ ||
+      failed_ || sq_.started_ != sq_.tail_ || sq_.full()) {
     return false;
   }
   const uint32_t bytes = wr.sg_list->length;

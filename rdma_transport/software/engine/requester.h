@@ -65,7 +65,8 @@ class Requester {
   // Whether Progress may have something to do.
   bool NeedsService() const {
     return signaled_pending_ != 0 || sq_.started_ != sq_.tail_ ||
-           !reads_.empty() || failed_;
+           !reads_.empty() || failed_ ||
+           (!running_ && sq_.done_ != sq_.started_);  // draining, as in SQD
   }
   // Starts, copies and completes what can be, within the budget. True: a work
   // request failed and was completed, all older ones too; the QP goes to ERR.
@@ -146,14 +147,19 @@ class Requester {
   void Complete(SendWqe& wqe, ibv_wc_status status);
   void UpdateBusy();
   void WakePeer();
-  // Everything was sent, and some of it is not acknowledged yet.
+  // Everything was sent, the oldest of it is not acknowledged as far as is
+  // known yet, and there is more room for the consumer than it waits for.
   bool OnlyAwaitsAcknowledgement() const {
-    return sq_.started_ == sq_.tail_ && reads_.empty() && !failed_ && !sent_;
+    return sq_.started_ == sq_.tail_ && signaled_pending_ == 1 &&
+           reads_.empty() && !failed_ && !sent_ && sq_.done_ != sq_.started_ &&
+           sq_.At(sq_.done_).phase == SendWqe::Phase::kSent;
   }
 
   const QpContext* const qp_;
   const ibv_qp_cap cap_;
   const bool signal_all_;
+  // PostSmall takes requests of up to this many bytes; negative: none.
+  const int64_t small_limit_;
   SendQueue sq_;
 
   bool running_ = false;

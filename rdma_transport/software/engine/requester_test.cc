@@ -119,6 +119,14 @@ class RequesterTest : public testing::Test, public PollTarget {
   std::unique_ptr<Requester> requester_;
 };
 
+// What needs no acknowledgement does not wait for a look at them.
+TEST_F(RequesterTest, WhatIsDoneCompletesInTheNextTurn) {
+  Post(1, IBV_SEND_SIGNALED, IBV_WR_RDMA_WRITE);  // of nothing
+  uint64_t budget_bytes = 1;
+  EXPECT_FALSE(requester_->Progress(&budget_bytes));
+  EXPECT_EQ(Completions().size(), 1u);
+}
+
 // Who consumes the packet sees what is asked for.
 TEST_F(RequesterTest, AsksBeforeItSends) {
   Post(1);

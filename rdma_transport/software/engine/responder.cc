@@ -1,6 +1,7 @@
 #include "rdma_transport/software/engine/responder.h"
 
 #include <algorithm>
+#include <cstring>
 #include <iterator>
 
 #include "rdma_transport/software/engine/sge_copy.h"
@@ -53,6 +54,7 @@ Responder::Result Responder::Receive(const Packet& packet,
   if (not_ready_since_ns_ != 0) [[unlikely]]
     OnReady();
   if (packet.described) {
+    if (CopyWhole(packet, *wqe, budget_bytes)) return Result::kConsumed;
     const Result held = Hold(packet, *wqe);
     return held == Result::kConsumed ? ContinueHeld(packet, budget_bytes)
                                      : held;
@@ -167,6 +169,32 @@ ibv_wc_status Responder::CheckRoom(const ibv_sge* sges, uint32_t count,
 }
 
 // --- Described payload -------------------------------------------------------
+
+bool Responder::CopyWhole(const Packet& packet, const ReceiveWqe& wqe,
+                          uint64_t* budget_bytes) {
+  Descriptor piece;
+  if (packet.payload_bytes != sizeof(piece) || wqe.sge_count == 0 ||
+      packet.kind == PacketKind::kWriteWithImmediate ||
+      packet.kind == PacketKind::kSendWithInvalidate) {
+    return false;
+  }
+  qp_->link->Read(0, &piece, sizeof(piece));
+  const ibv_sge& sge = wqe.sges()[0];
+  std::byte* from;
+  if (piece.bytes > *budget_bytes || piece.bytes > sge.length ||
+      !qp_->memory->CheckLocal(qp_->pd, sge, IBV_ACCESS_LOCAL_WRITE) ||
+      qp_->link->Resolve(piece.arena, piece.offset, piece.bytes,
+                         /*writable=*/false, &from) != Link::Access::kOk) {
+    return false;
+  }
+  std::memcpy(reinterpret_cast<void*>(sge.addr), from, piece.bytes);
+  if (qp_->link->PeerClosed()) return false;
+  *budget_bytes -= piece.bytes;
+  const uint64_t wr_id = wqe.wr_id;
+  Pop();
+  Finish(packet, wr_id, piece.bytes);
+  return true;
+}
 
 Responder::Result Responder::Hold(const Packet& packet, const ReceiveWqe& wqe) {
   if (packet.kind == PacketKind::kWriteWithImmediate ||

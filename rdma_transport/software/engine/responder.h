@@ -98,6 +98,10 @@ class Responder {
   void OnReady();
   Result ReceiveInline(const Packet& packet, const ReceiveWqe& wqe);
   Result ReceiveImmediate(const Packet& packet, const ReceiveWqe& wqe);
+  // A described SEND of one piece that goes into one SGE at once, and whose
+  // sender is still there afterwards. False: Hold it; nothing happened.
+  bool CopyWhole(const Packet& packet, const ReceiveWqe& wqe,
+                 uint64_t* budget_bytes);
   // Takes the receive off its queue for a described SEND.
   Result Hold(const Packet& packet, const ReceiveWqe& wqe);
   Result ContinueHeld(const Packet& packet, uint64_t* budget_bytes);
