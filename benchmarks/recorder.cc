@@ -1,20 +1,13 @@
 #include "benchmarks/recorder.h"
 
-#include <time.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
+#include "benchmarks/cpu_time.h"
+
 namespace benchmarks {
 namespace {
-
-// -1 where it cannot be read.
-int64_t CpuTimeNs(clockid_t clock) {
-  timespec time;
-  if (clock_gettime(clock, &time) != 0) return -1;
-  return int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
-}
 
 double PerCall(int64_t begin_ns, int64_t end_ns, uint64_t calls) {
   if (begin_ns < 0 || end_ns < 0 || calls == 0) return -1;
@@ -75,12 +68,8 @@ Measurement Recorder::Finish() {
 }
 
 Recorder::CpuTimes Recorder::ReadCpuTimes() const {
-  CpuTimes times = {.client_ns = CpuTimeNs(CLOCK_PROCESS_CPUTIME_ID)};
-  clockid_t clock;
-  if (server_ != 0 && clock_getcpuclockid(server_, &clock) == 0) {
-    times.server_ns = CpuTimeNs(clock);
-  }
-  return times;
+  return {.client_ns = ProcessCpuTimeNs(0),
+          .server_ns = server_ != 0 ? ProcessCpuTimeNs(server_) : -1};
 }
 
 void Recorder::NoteBegin() {

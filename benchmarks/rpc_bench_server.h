@@ -6,9 +6,7 @@
 //   channel = rpc::CreateChannel(server->address(), ...);
 //
 // Both sides of the start are here: ServerProcess is the parent's, ServeParent
-// what the child runs. They talk over one socket: the child says which port it
-// got (or why it got none), and ends when the parent closes its end, by
-// destroying the ServerProcess or by dying.
+// what the child runs (child_process.h).
 #ifndef VERBENA_BENCHMARKS_RPC_BENCH_SERVER_H_
 #define VERBENA_BENCHMARKS_RPC_BENCH_SERVER_H_
 
@@ -20,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "benchmarks/child_process.h"
 #include "rpc/rpc.h"
 
 namespace benchmarks {
@@ -36,40 +34,31 @@ rpc::ChannelArguments ChannelArgumentsOf(const EndpointSettings& settings);
 
 class ServerProcess {
  public:
-  // Runs this program again with `flags`, which tell it to listen on `host`,
-  // and
-  // --control_fd=N, bound to `cpu` (none: not bound). Blocks until it listens,
-  // and returns its error where it cannot. The calling thread may be left bound
-  // to `cpu`: bind it anew. REQUIRES: the process has no other thread yet.
+  // Runs this program again with `flags`, which tell it to call ServeParent for
+  // `host`, bound to `cpu` (none: to what this thread is). Blocks until it
+  // listens, and returns its error where it cannot.
   static absl::StatusOr<ServerProcess> Start(
       const std::string& host, const std::vector<std::string>& flags,
       std::optional<int> cpu);
 
-  ServerProcess(ServerProcess&& other) noexcept
-      : pid_(std::exchange(other.pid_, -1)),
-        control_fd_(std::exchange(other.control_fd_, -1)),
-        address_(std::move(other.address_)) {}
-  ServerProcess& operator=(ServerProcess&&) = delete;
-  // Has it end in order, and waits for that.
-  ~ServerProcess();
-
-  // "rdma://HOST:PORT".
-  const std::string& address() const { return address_; }
-  pid_t pid() const { return pid_; }
+  // "rdma://HOST:PORT" of its servers; of the first one.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+  const std::string& address() const { return addresses_.front(); }
+  pid_t pid() const { return child_.pid(); }
 
  private:
-  ServerProcess(pid_t pid, int control_fd)
-      : pid_(pid), control_fd_(control_fd) {}
+  ServerProcess(ChildProcess child, std::vector<std::string> addresses)
+      : child_(std::move(child)), addresses_(std::move(addresses)) {}
 
-  pid_t pid_;
-  int control_fd_;
-  std::string address_;
+  ChildProcess child_;
+  std::vector<std::string> addresses_;
 };
 
-// Serves on a free port of `host` until the parent closes `control_fd`.
-// Returns the process's exit status.
+// Serves on free ports of `host` until the parent closes `control_fd`: so many
+// servers, each of which has a poller of its own. Returns the process's exit
+// status.
 int ServeParent(int control_fd, const std::string& host,
-                const EndpointSettings& settings);
+                const EndpointSettings& settings, int servers = 1);
 
 // Serves on `address` until the process is ended by SIGINT or SIGTERM.
 // Returns the process's exit status.

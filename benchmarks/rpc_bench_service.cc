@@ -1,5 +1,7 @@
 #include "benchmarks/rpc_bench_service.h"
 
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "benchmarks/test_pattern.h"
 
 namespace benchmarks {
@@ -26,6 +28,12 @@ rpc::Status BenchService::PutChecked(rpc::ServerContext* context,
                              ? Checksum(request->data())
                              : Checksum(context->attachment()));
   return Put(context, request, response);
+}
+
+rpc::Status BenchService::Sleep(rpc::ServerContext* context, const Nap* request,
+                                Receipt* response) {
+  absl::SleepFor(absl::Microseconds(request->microseconds()));
+  return rpc::Status::OK;
 }
 
 }  // namespace benchmarks

@@ -1,5 +1,5 @@
-// The handlers that rpc_bench calls; written as users write them, blocking and
-// without tricks.
+// The handlers that rpc_bench and scale_bench call; written as users write
+// them, blocking and without tricks.
 //
 // Thread-safe: it has no state.
 #ifndef VERBENA_BENCHMARKS_RPC_BENCH_SERVICE_H_
@@ -18,6 +18,8 @@ class BenchService final : public Bench::Service {
                   Receipt* response) override;
   rpc::Status PutChecked(rpc::ServerContext* context, const Payload* request,
                          Receipt* response) override;
+  rpc::Status Sleep(rpc::ServerContext* context, const Nap* request,
+                    Receipt* response) override;
 };
 
 }  // namespace benchmarks
