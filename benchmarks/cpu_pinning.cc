@@ -3,10 +3,13 @@
 #include <sched.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 namespace benchmarks {
 
@@ -33,6 +36,26 @@ absl::Status PinTo(int cpu) {
   return absl::InvalidArgumentError(absl::StrCat(
       "sched_setaffinity to CPU ", cpu, ": ", std::strerror(errno),
       "; this process may use CPUs ", absl::StrJoin(AllowedCpus(), ",")));
+}
+
+absl::StatusOr<std::vector<int>> CpusForTwo(const std::string& flag) {
+  if (flag == "none") return std::vector<int>();
+  if (flag.empty()) {
+    const std::vector<int> allowed = AllowedCpus();
+    if (allowed.size() >= 2) return std::vector<int>{allowed[0], allowed[1]};
+    std::fprintf(stderr,
+                 "the processes are not bound to CPUs of their own: there is "
+                 "one CPU for all; expect long tails\n");
+    return std::vector<int>();
+  }
+  std::vector<int> cpus;
+  for (const auto word : absl::StrSplit(flag, ',')) {
+    int cpu = 0;
+    if (absl::SimpleAtoi(word, &cpu)) cpus.push_back(cpu);
+  }
+  if (cpus.size() == 2) return cpus;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--cpus=", flag, ": takes CLIENT,SERVER, such as 0,1"));
 }
 
 }  // namespace benchmarks

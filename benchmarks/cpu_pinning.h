@@ -6,9 +6,11 @@
 #ifndef VERBENA_BENCHMARKS_CPU_PINNING_H_
 #define VERBENA_BENCHMARKS_CPU_PINNING_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace benchmarks {
 
@@ -19,6 +21,11 @@ std::vector<int> AllowedCpus();
 // now on, to one CPU. INVALID_ARGUMENT: no such CPU, or not one of ours; names
 // those that there are.
 absl::Status PinTo(int cpu);
+
+// The CPUs of a client and a server, or none, as the flag --cpus says: "0,1",
+// "none", or "" for the first two allowed ones, which says so on stderr where
+// there is but one. INVALID_ARGUMENT: something else.
+absl::StatusOr<std::vector<int>> CpusForTwo(const std::string& flag);
 
 }  // namespace benchmarks
 

@@ -45,6 +45,9 @@ DEFINE_bool(attachment, false,
 DEFINE_string(working_set_bytes, "0",
               "let payloads take turns out of this much memory, so that they "
               "come from memory and not from a cache; 0: one payload for all");
+DEFINE_int64(pause_us, 0,
+             "latency: sleep so long after each call, so that both sides run "
+             "out of work");
 DEFINE_double(seconds, 3, "how long to measure each combination");
 DEFINE_double(warmup_seconds, 0.5, "how long to run before measuring");
 DEFINE_bool(json, false, "print JSON, one object a line, instead of a table");
@@ -58,6 +61,9 @@ DEFINE_int64(spin_us, -1,
              "how long a thread polls before it sleeps; -1: the default");
 DEFINE_int64(eager_limit_bytes, 0,
              "larger messages go by rendezvous; 0: the default");
+DEFINE_int64(receive_budget_bytes, 0,
+             "memory for receives of each side, half of which is for windows "
+             "to grow into; 0: the default");
 DEFINE_string(address, "",
               "measure against a server that runs already (see --serve), at "
               "rdma://HOST:PORT, instead of starting one");
@@ -140,9 +146,11 @@ absl::StatusOr<std::vector<WorkloadOptions>> WorkloadsOfFlags() {
   const auto working_set =
       ParseSizes("working_set_bytes", FLAGS_working_set_bytes);
   if (!working_set.ok()) return working_set.status();
-  if (!(FLAGS_seconds > 0) || !(FLAGS_warmup_seconds >= 0)) {
+  if (!(FLAGS_seconds > 0) || !(FLAGS_warmup_seconds >= 0) ||
+      FLAGS_pause_us < 0) {
     return absl::InvalidArgumentError(
-        "--seconds must be more than 0, --warmup_seconds at least 0");
+        "--seconds must be more than 0, --warmup_seconds and --pause_us at "
+        "least 0");
   }
   std::vector<WorkloadOptions> workloads;
   for (const Mode mode : *modes) {
@@ -153,6 +161,7 @@ absl::StatusOr<std::vector<WorkloadOptions>> WorkloadsOfFlags() {
                              .concurrency = in_flight,
                              .attachment = FLAGS_attachment,
                              .working_set_bytes = working_set->front(),
+                             .pause = absl::Microseconds(FLAGS_pause_us),
                              .warm_up = absl::Seconds(FLAGS_warmup_seconds),
                              .time = absl::Seconds(FLAGS_seconds)});
       }
@@ -164,30 +173,8 @@ absl::StatusOr<std::vector<WorkloadOptions>> WorkloadsOfFlags() {
 EndpointSettings SettingsOfFlags() {
   return {.device = FLAGS_device,
           .spin_us = FLAGS_spin_us,
-          .eager_limit_bytes = FLAGS_eager_limit_bytes};
-}
-
-// The client's CPU and the server's, or none; says so where that is not what
-// was to be.
-absl::StatusOr<std::vector<int>> ChooseCpus() {
-  if (FLAGS_cpus == "none") return std::vector<int>();
-  if (FLAGS_cpus.empty()) {
-    std::vector<int> allowed = AllowedCpus();
-    if (allowed.size() >= 2) return std::vector<int>{allowed[0], allowed[1]};
-    absl::FPrintF(stderr,
-                  "rpc_bench: the two processes are not bound to CPUs of "
-                  "their own: there is one CPU for both; expect long tails\n");
-    return std::vector<int>();
-  }
-  std::vector<int> cpus;
-  for (const auto word : absl::StrSplit(FLAGS_cpus, ',')) {
-    int cpu = 0;
-    if (absl::SimpleAtoi(word, &cpu)) cpus.push_back(cpu);
-  }
-  if (cpus.size() != 2) {
-    return BadFlag("cpus", FLAGS_cpus, "takes CLIENT,SERVER, such as 0,1");
-  }
-  return cpus;
+          .eager_limit_bytes = FLAGS_eager_limit_bytes,
+          .receive_budget_bytes = FLAGS_receive_budget_bytes};
 }
 
 std::vector<std::string> ServerFlags() {
@@ -196,7 +183,8 @@ std::vector<std::string> ServerFlags() {
                                         : FLAGS_server_device),
           absl::StrCat("--server_host=", FLAGS_server_host),
           absl::StrCat("--spin_us=", FLAGS_spin_us),
-          absl::StrCat("--eager_limit_bytes=", FLAGS_eager_limit_bytes)};
+          absl::StrCat("--eager_limit_bytes=", FLAGS_eager_limit_bytes),
+          absl::StrCat("--receive_budget_bytes=", FLAGS_receive_budget_bytes)};
 }
 
 // Runs all workloads against `address`; returns the exit status.
@@ -264,7 +252,7 @@ int Main(int argc) {
     return ServeForEver(FLAGS_serve, SettingsOfFlags());
   }
   const auto workloads = WorkloadsOfFlags();
-  const auto cpus = ChooseCpus();
+  const auto cpus = CpusForTwo(FLAGS_cpus);
   for (const absl::Status& status : {workloads.status(), cpus.status()}) {
     if (status.ok()) continue;
     Fail(status);

@@ -43,6 +43,7 @@ std::string JsonLine(const Setup& setup, const WorkloadOptions& options,
       {"concurrency", options.concurrency},
       {"attachment", options.attachment},
       {"working_set_bytes", options.working_set_bytes},
+      {"pause_us", absl::ToInt64Microseconds(options.pause)},
   };
   AddFigures(measurement, PayloadBytesPerCall(options), &line);
   line["device"] = setup.device;

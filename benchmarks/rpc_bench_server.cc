@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <memory>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -14,6 +15,17 @@
 
 namespace benchmarks {
 namespace {
+
+// Gives each argument's name and value to `set`.
+template <typename Set>
+void SetArguments(const EndpointSettings& settings, Set set) {
+  set("verbena.device", settings.device);
+  set("verbena.spin_us", settings.spin_us);
+  set("verbena.eager_limit_bytes", settings.eager_limit_bytes);
+  // There is no value that stands for the default.
+  if (settings.receive_budget_bytes == 0) return;
+  set("verbena.receive_budget_bytes", settings.receive_budget_bytes);
+}
 
 struct RunningServer {
   BenchService service;
@@ -28,10 +40,9 @@ absl::StatusOr<std::unique_ptr<RunningServer>> StartServer(
   builder.AddListeningPort(address, rpc::InsecureServerCredentials(),
                            &running->port);
   builder.RegisterService(&running->service);
-  builder.AddChannelArgument("verbena.device", settings.device);
-  builder.AddChannelArgument("verbena.spin_us", settings.spin_us);
-  builder.AddChannelArgument("verbena.eager_limit_bytes",
-                             settings.eager_limit_bytes);
+  SetArguments(settings, [&](const char* name, const auto& value) {
+    builder.AddChannelArgument(name, value);
+  });
   absl::StatusOr<std::unique_ptr<rpc::Server>> server =
       builder.BuildAndStartOrStatus();
   if (!server.ok()) return server.status();
@@ -46,9 +57,13 @@ constexpr absl::Duration kDrain = absl::Seconds(5);
 
 rpc::ChannelArguments ChannelArgumentsOf(const EndpointSettings& settings) {
   rpc::ChannelArguments arguments;
-  arguments.SetString("verbena.device", settings.device);
-  arguments.SetInt64("verbena.spin_us", settings.spin_us);
-  arguments.SetInt64("verbena.eager_limit_bytes", settings.eager_limit_bytes);
+  SetArguments(settings, [&](const char* name, const auto& value) {
+    if constexpr (std::is_same_v<decltype(value), const int64_t&>) {
+      arguments.SetInt64(name, value);
+    } else {
+      arguments.SetString(name, value);
+    }
+  });
   return arguments;
 }
 

@@ -29,6 +29,7 @@ struct EndpointSettings {
   std::string device = "auto";
   int64_t spin_us = -1;
   int64_t eager_limit_bytes = 0;
+  int64_t receive_budget_bytes = 0;  // 0: the default
 };
 rpc::ChannelArguments ChannelArgumentsOf(const EndpointSettings& settings);
 

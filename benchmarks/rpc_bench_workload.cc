@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
+#include "absl/time/clock.h"
 #include "benchmarks/rpc_bench.rpc.pb.h"
 #include "benchmarks/rpc_bench_payloads.h"
 
@@ -13,7 +14,7 @@ namespace benchmarks {
 namespace {
 
 void RunBlockingEchoes(Bench::Stub& stub, const Payloads& payloads,
-                       Recorder& recorder) {
+                       absl::Duration pause, Recorder& recorder) {
   Payload response;
   uint64_t start_ns = SteadyNowNs();
   for (uint64_t number = 0;; ++number) {
@@ -29,6 +30,7 @@ void RunBlockingEchoes(Bench::Stub& stub, const Payloads& payloads,
         status.ok() ? payloads.CheckEcho(number, response, context.attachment())
                     : status.ToAbslStatus();
     if (!recorder.Note(start_ns, end_ns, outcome)) return;
+    if (pause > absl::ZeroDuration()) absl::SleepFor(pause);
     start_ns = SteadyNowNs();
   }
 }
@@ -135,7 +137,7 @@ absl::StatusOr<Measurement> RunWorkload(
   const std::unique_ptr<Bench::Stub> stub = Bench::NewStub(channel);
   Recorder recorder({options.warm_up, options.time, options.server});
   if (options.mode == Mode::kLatency) {
-    RunBlockingEchoes(*stub, *payloads, recorder);
+    RunBlockingEchoes(*stub, *payloads, options.pause, recorder);
   } else {
     RunSlots(*stub, *payloads, options, recorder);
   }

@@ -38,6 +38,8 @@ struct WorkloadOptions {
   // Payloads take turns out of so much memory, so that none is in a cache;
   // 0: one payload for all calls.
   uint64_t working_set_bytes = 0;
+  // kLatency: the thread sleeps for so long after each call.
+  absl::Duration pause;
   absl::Duration warm_up = absl::Milliseconds(500);
   absl::Duration time = absl::Seconds(3);
   pid_t server = 0;  // 0: not a process of this host
