@@ -154,6 +154,16 @@ rpc::Status Client::ReleaseBlocked() const {
   return stub_->ReleaseBlocked(&context, Nothing(), &response);
 }
 
+rpc::Status Client::Sleep(absl::Duration time) const {
+  rpc::ClientContext context;
+  context.set_deadline(absl::Now() + kTimeout + time);
+  Nap request;
+  request.set_milliseconds(
+      static_cast<uint32_t>(absl::ToInt64Milliseconds(time)));
+  Nothing response;
+  return stub_->Sleep(&context, request, &response);
+}
+
 Observation Client::Observe() const {
   rpc::ClientContext context;
   context.set_deadline(absl::Now() + kTimeout);

@@ -65,6 +65,8 @@ class Client {
                       absl::Duration timeout = kTimeout) const;
   rpc::Status Block(absl::Duration timeout) const;
   rpc::Status ReleaseBlocked() const;
+  // Its handler sleeps so long.
+  rpc::Status Sleep(absl::Duration time) const;
   // All zero where the call fails, which fails the test.
   Observation Observe() const;
 

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -88,6 +89,14 @@ void PeerProcess::Kill() {
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
+}
+
+absl::Duration PeerProcess::CpuTime() const {
+  clockid_t clock;
+  timespec time = {};
+  Check(::clock_getcpuclockid(pid_, &clock) == 0, "clock_getcpuclockid");
+  Check(::clock_gettime(clock, &time) == 0, "clock_gettime");
+  return absl::DurationFromTimespec(time);
 }
 
 void PeerProcess::Stop() {

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "tests/e2e/endpoints.h"
 
 namespace e2e {
@@ -47,6 +48,9 @@ class PeerProcess {
 
   // SIGKILL; returns when the process is gone. No effect where it is already.
   void Kill();
+  // What all its threads have used of CPUs so far. REQUIRES: it runs.
+  absl::Duration CpuTime() const;
+
   // SIGSTOP and SIGCONT, as Kill. Stop returns when no thread of it runs any
   // more.
   void Stop();

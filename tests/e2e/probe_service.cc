@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "benchmarks/test_pattern.h"
 #include "rdma_transport/statistics.h"
@@ -66,6 +67,12 @@ rpc::Status ProbeService::ReleaseBlocked(rpc::ServerContext* context,
   absl::MutexLock lock(&mutex_);
   ++releases_;
   released_.SignalAll();
+  return rpc::Status::OK;
+}
+
+rpc::Status ProbeService::Sleep(rpc::ServerContext* context, const Nap* request,
+                                Nothing* response) {
+  absl::SleepFor(absl::Milliseconds(request->milliseconds()));
   return rpc::Status::OK;
 }
 

@@ -30,6 +30,8 @@ class ProbeService final : public Probe::Service {
   rpc::Status ReleaseBlocked(rpc::ServerContext* context,
                              const Nothing* request,
                              Nothing* response) override;
+  rpc::Status Sleep(rpc::ServerContext* context, const Nap* request,
+                    Nothing* response) override;
   rpc::Status Observe(rpc::ServerContext* context, const Nothing* request,
                       Observation* response) override;
 

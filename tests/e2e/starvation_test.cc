@@ -2,10 +2,13 @@
 // other connections, nor further calls of their own.
 // Method: handlers held in Block on one connection, quick calls beside them; at
 // last more of them than the server has receive buffers.
+#include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/synchronization/blocking_counter.h"
@@ -103,6 +106,37 @@ TEST(StarvationTest, CallsBeyondTheHandlerThreadsWaitTheirTurn) {
     EXPECT_OK(client.ReleaseBlocked());
     calls.ExpectAllEndWell();
   }
+}
+
+// From the first one on, which is not yet known to sleep. A quick call that
+// waited for handlers to wake would take as long as they sleep, or more.
+TEST(StarvationTest, HandlersThatSleepDoNotDelayQuickCalls) {
+  constexpr absl::Duration kSleep = absl::Milliseconds(200);
+  constexpr int kThreads = 8;
+  constexpr int kCallsOfEach = 4;
+  const PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client sleepy(server.address());
+  const Client quick(server.address(), QuickReconnect());
+  ASSERT_OK(quick.Echo(10));
+  std::atomic<int> asleep = kThreads;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&] {
+      for (int j = 0; j < kCallsOfEach; ++j) EXPECT_OK(sleepy.Sleep(kSleep));
+      --asleep;
+    });
+  }
+  std::vector<absl::Duration> times;
+  while (asleep == kThreads) {
+    const absl::Time start = absl::Now();
+    EXPECT_OK(quick.Echo(100));
+    times.push_back(absl::Now() - start);
+  }
+  for (std::thread& thread : threads) thread.join();
+  std::sort(times.begin(), times.end());
+  EXPECT_LT(times[times.size() / 2], kSleep / 10);
+  EXPECT_LT(times[times.size() * 9 / 10], kSleep / 2);
 }
 
 TEST(StarvationTest, ALargeTransferDoesNotStallSmallCalls) {
