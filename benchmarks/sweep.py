@@ -84,6 +84,9 @@ VARIANT_COLUMNS = (
 TABLES = [EAGER, SPIN, WINDOWS]
 
 
+BUILDS = "build"
+
+
 class Error(Exception):
     """What went wrong, for people."""
 
@@ -130,12 +133,21 @@ class Sweep:
         lines = [[table.name] + [column.name for column in table.columns]]
         lines.append(["---"] * len(lines[0]))
         for row in table.rows:
-            lines.append([row.name] + [
-                comparison.number(self.figures.spread((table.name, row.name, number)).median)
-                for number in range(len(table.columns))])
+            lines.append([row.name] + [self.cell(table, row.name, number)
+                                       for number in range(len(table.columns))])
         for line in lines:
             print("| %s |" % " | ".join(line))
         print(flush=True)
+
+
+    def cell(self, table, name, number):
+        """A median; of another build also that of the rounds' ratios to this one."""
+        text = comparison.number(self.figures.spread((table.name, name, number)).median)
+        first = table.rows[0].name
+        if table.name != BUILDS or name == first:
+            return text
+        ratio = self.figures.ratio((table.name, name, number), (table.name, first, number))
+        return "%s (%.2f)" % (text, ratio.median)
 
 
 def parse(arguments):
@@ -171,9 +183,9 @@ def main(arguments):
         if options.variant:
             binaries = dict([("as it is", options.rpc_bench)] +
                             [variant.split("=", 1) for variant in options.variant])
-            sweep.run_table(Table("build", "Builds: calls of 64 B in millions a second",
-                                  [Row(name, ()) for name in binaries], VARIANT_COLUMNS),
-                            binaries)
+            sweep.run_table(Table(BUILDS, "Builds: calls of 64 B in millions a second, and the "
+                                  "ratio to this one", [Row(name, ()) for name in binaries],
+                                  VARIANT_COLUMNS), binaries)
     except (Error, subprocess.TimeoutExpired) as error:
         print("sweep: %s" % error, file=sys.stderr)
         return 1

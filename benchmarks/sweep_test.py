@@ -60,7 +60,7 @@ class SweepTest(unittest.TestCase):
         status, rows = run_sweep(["--tables=", "--rounds=1", "--variant=small=FOLDER/other"])
         self.assertEqual(status, 0)
         self.assertEqual(rows["as it is"][0], "7")
-        self.assertEqual(rows["small"][0], "7.5")
+        self.assertEqual(rows["small"][0], "7.5 (1.07)")
 
     def test_a_failure_ends_it(self):
         status, _ = run_sweep(["--tables=eager", "--rounds=1"], status="1")
