@@ -25,6 +25,8 @@ BANDWIDTH_SIZES = [64 << 10, 1 << 20, 16 << 20, 64 << 20]
 # Calls in flight; two keep both sides busy, where one call is long.
 BANDWIDTH_DEPTH = {64 << 10: 8, 1 << 20: 4, 16 << 20: 2, 64 << 20: 2}
 COLD_BYTES = 1 << 30
+LARGE_BYTES = 16 << 20
+LARGE_WARMUP_SECONDS = 0.7
 SECONDS_TO_RUN = 600
 
 # Of each program the words that select what it measures, by mode.
@@ -67,12 +69,17 @@ class Runner:
         self.figures = figures
         self.emit = emit
 
+    def warmup_seconds(self, mode, sizes):
+        """Longer where memory has to be made present first."""
+        large = mode == "bandwidth" and max(sizes) >= LARGE_BYTES
+        return max(self.options.warmup_seconds, LARGE_WARMUP_SECONDS if large else 0)
+
     def run(self, program, mode, sizes, depth=1, cold=False, seconds=None):
         binary = self.options.binaries[BINARY[program]]
         command = [binary, "--mode=" + mode, "--payload_bytes=" + ",".join(map(str, sizes)),
                    "--concurrency=%d" % depth,
                    "--seconds=%g" % (seconds or self.options.seconds),
-                   "--warmup_seconds=%g" % self.options.warmup_seconds]
+                   "--warmup_seconds=%g" % self.warmup_seconds(mode, sizes)]
         if BINARY[program] == "rpc_bench":
             command.append("--json")
         if self.options.cpus:
