@@ -68,7 +68,7 @@ absl::StatusOr<Mapping> Map(int fd, size_t bytes, int protection) {
 
 // Makes huge pages of what they fit into, where the kernel has some to give and
 // knows how (Linux 6.1): copying large messages out of them and into them is
-// faster by a fifth to a half. It does so whether or not the host has them for
+// faster by about a fifth. It does so whether or not the host has them for
 // shared memory in general (transparent_hugepage/shmem_enabled), but only where
 // a page is there already. Who lacks memory hears of it from Populate.
 void TakeHugePages(int fd, const Mapping& mapping) {
