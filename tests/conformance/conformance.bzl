@@ -15,6 +15,8 @@ this process says so with `tags`.
 makes one test NAME of all files, to be carried to a machine that has the device.
 """
 
+load("//tests/prelude:cc_test.bzl", "cc_test", "cc_test_library")
+
 # File stem -> bazel's test size. One process a file, so that a crash costs one.
 _BEHAVIOURS = {
     "atomic": "small",
@@ -47,9 +49,8 @@ _BEHAVIOURS = {
 def conformance_libraries():
     """The suite's files, compiled once for all providers."""
     for behaviour in _BEHAVIOURS:
-        native.cc_library(
+        cc_test_library(
             name = behaviour + "_test",
-            testonly = True,
             srcs = [behaviour + "_test.cc"],
             alwayslink = True,
             linkstatic = True,
@@ -67,7 +68,7 @@ def conformance_libraries():
 def conformance_suite(name, provider, tags = []):
     """The tests of `provider`; see above."""
     for behaviour, size in _BEHAVIOURS.items():
-        native.cc_test(
+        cc_test(
             name = behaviour + "_" + name,
             size = size,
             tags = tags,
@@ -84,7 +85,7 @@ def conformance_suite(name, provider, tags = []):
 
 def conformance_binary(name, provider, tags = [], **kwargs):
     """All tests of `provider` in one program; see above."""
-    native.cc_test(
+    cc_test(
         name = name,
         linkstatic = True,
         tags = tags,

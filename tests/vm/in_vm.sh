@@ -6,8 +6,8 @@
 #
 # Each gets the environment of tests/conformance/hardware_provider_under_test.cc.
 # DEVICES is 2: clients on rxe0, servers on rxe1, and the cable between; or 1: both
-# on rxe0, the only one there is. SECONDS are for all of them together. Where no VM can run this is one case, which is skipped and says
-# why.
+# on rxe0, the only one there is. SECONDS are for all of them together. Where no VM
+# can run this is one case, which is skipped and says why.
 #
 # The guest expands what it is given:
 # shellcheck disable=SC2016
