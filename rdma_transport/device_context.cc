@@ -51,15 +51,38 @@ absl::StatusOr<std::unique_ptr<Device>> OpenDevice(
   return device;
 }
 
+// Where a context has no user left, `users` has expired and only buffers of its
+// memory keep it.
+struct Entry {
+  DeviceContext* context = nullptr;
+  std::weak_ptr<DeviceContext> users;
+};
+
 struct Registry {
   absl::Mutex mutex;
-  std::map<DeviceContext::Options, std::weak_ptr<DeviceContext>> contexts
-      ABSL_GUARDED_BY(mutex);
+  std::map<DeviceContext::Options, Entry> contexts ABSL_GUARDED_BY(mutex);
 };
 
 Registry& GetRegistry() {
   static auto* const registry = new Registry;
   return *registry;
+}
+
+void Destroy(DeviceContext* context) {
+  {
+    Registry& registry = GetRegistry();
+    absl::MutexLock lock(&registry.mutex);
+    std::erase_if(registry.contexts, [context](const auto& item) {
+      return item.second.context == context;
+    });
+  }
+  delete context;
+}
+
+std::shared_ptr<DeviceContext> Share(DeviceContext* context) {
+  return {context, [](DeviceContext* unshared) {
+            unshared->memory().WhenUnused([unshared] { Destroy(unshared); });
+          }};
 }
 
 }  // namespace
@@ -68,28 +91,42 @@ absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Get(
     const Options& options) {
   Registry& registry = GetRegistry();
   absl::MutexLock lock(&registry.mutex);
-  std::weak_ptr<DeviceContext>& slot = registry.contexts[options];
-  if (std::shared_ptr<DeviceContext> context = slot.lock()) return context;
-  absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options);
-  if (!device.ok()) return device.status();
-  absl::StatusOr<std::shared_ptr<DeviceContext>> context =
-      Create(*std::move(device), options.memory_budget_bytes);
-  if (context.ok()) slot = *context;
+  Entry& entry = registry.contexts[options];
+  if (std::shared_ptr<DeviceContext> context = entry.users.lock()) {
+    return context;
+  }
+  if (entry.context == nullptr || !entry.context->memory().StayInUse()) {
+    absl::StatusOr<std::unique_ptr<Device>> device = OpenDevice(options);
+    if (!device.ok()) return device.status();
+    absl::StatusOr<std::unique_ptr<DeviceContext>> created =
+        New(*std::move(device), options.memory_budget_bytes);
+    if (!created.ok()) return created.status();
+    entry.context = created->release();
+  }
+  std::shared_ptr<DeviceContext> context = Share(entry.context);
+  entry.users = context;
   return context;
 }
 
 absl::StatusOr<std::shared_ptr<DeviceContext>> DeviceContext::Create(
     std::unique_ptr<Device> device, uint64_t memory_budget_bytes) {
-  std::shared_ptr<DeviceContext> context = absl::WrapUnique(new DeviceContext);
+  absl::StatusOr<std::unique_ptr<DeviceContext>> created =
+      New(std::move(device), memory_budget_bytes);
+  if (!created.ok()) return created.status();
+  return Share(created->release());
+}
+
+absl::StatusOr<std::unique_ptr<DeviceContext>> DeviceContext::New(
+    std::unique_ptr<Device> device, uint64_t memory_budget_bytes) {
+  auto context = absl::WrapUnique(new DeviceContext);
   context->device_ = std::move(device);
   absl::StatusOr<std::unique_ptr<ProtectionDomain>> pd =
       ProtectionDomain::Create(context->device_.get());
   if (!pd.ok()) return pd.status();
   context->pd_ = *std::move(pd);
   if (memory_budget_bytes == 0) memory_budget_bytes = HalfOfMachineMemory();
-  context->memory_ = std::make_unique<RegisteredMemory>(
-      context->pd_.get(), memory_budget_bytes,
-      [weak = std::weak_ptr<DeviceContext>(context)] { return weak.lock(); });
+  context->memory_ = std::make_unique<RegisteredMemory>(context->pd_.get(),
+                                                        memory_budget_bytes);
   return context;
 }
 

@@ -2,8 +2,8 @@
 // the registered memory for messages.
 //
 // Contexts are shared: whoever asks for the same device with the same options
-// gets the same one, and the last to let go closes it. A context also lives as
-// long as any buffer of its memory. Thread-safe.
+// gets the same one, and the last to let go closes it. A context also lives,
+// and is found, as long as any buffer of its memory. Thread-safe.
 #ifndef VERBENA_RDMA_TRANSPORT_DEVICE_CONTEXT_H_
 #define VERBENA_RDMA_TRANSPORT_DEVICE_CONTEXT_H_
 
@@ -42,7 +42,7 @@ class DeviceEventListener {
   ~DeviceEventListener() = default;
 };
 
-class DeviceContext : public std::enable_shared_from_this<DeviceContext> {
+class DeviceContext {
  public:
   struct Options {
     std::string device = "soft";       // or a device's name
@@ -79,6 +79,8 @@ class DeviceContext : public std::enable_shared_from_this<DeviceContext> {
 
  private:
   DeviceContext() = default;
+  static absl::StatusOr<std::unique_ptr<DeviceContext>> New(
+      std::unique_ptr<Device> device, uint64_t memory_budget_bytes);
 
   std::unique_ptr<Device> device_;
   std::unique_ptr<ProtectionDomain> pd_;

@@ -72,13 +72,10 @@ int AccessFor(Device* device) {
 
 }  // namespace
 
-RegisteredMemory::RegisteredMemory(
-    ProtectionDomain* pd, uint64_t budget_bytes,
-    std::function<std::shared_ptr<void>()> keep_alive)
+RegisteredMemory::RegisteredMemory(ProtectionDomain* pd, uint64_t budget_bytes)
     : pd_(pd),
       access_(AccessFor(pd->device())),
       budget_bytes_(budget_bytes),
-      keep_alive_source_(std::move(keep_alive)),
       next_arena_bytes_(kFirstArenaBytes) {}
 
 RegisteredMemory::~RegisteredMemory() {
@@ -116,7 +113,7 @@ absl::StatusOr<rpc::Buffer> RegisteredMemory::Allocate(size_t bytes) {
   if (!taken.ok()) return taken.status();
   Block* const block = *taken;
   block->MakeReady();
-  if (live_blocks_++ == 0) keep_alive_ = keep_alive_source_();
+  ++live_blocks_;
   const size_t headroom = block->slab == nullptr ? 0 : kHeadroomBytes;
   return rpc::Buffer(block, block->data() + headroom, bytes);
 }
@@ -172,15 +169,36 @@ absl::StatusOr<RegisteredMemory::Block*> RegisteredMemory::TakeRunBlock(
 }
 
 void RegisteredMemory::Return(Block* block) {
-  std::shared_ptr<void> last;  // released after the lock: it may destroy *this
-  absl::MutexLock lock(&mutex_);
-  if (block->slab != nullptr) {
-    ReturnToSlab(block);
-  } else {
-    GiveRun(block->run);
-    delete block;
+  std::function<void()> unused;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (block->slab != nullptr) {
+      ReturnToSlab(block);
+    } else {
+      GiveRun(block->run);
+      delete block;
+    }
+    if (--live_blocks_ == 0 && when_unused_ != nullptr) {
+      unused = std::exchange(when_unused_, nullptr);
+    }
   }
-  if (--live_blocks_ == 0) last = std::move(keep_alive_);
+  if (unused != nullptr) unused();  // *this may be gone
+}
+
+void RegisteredMemory::WhenUnused(std::function<void()> unused) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (live_blocks_ > 0) {
+      when_unused_ = std::move(unused);
+      return;
+    }
+  }
+  unused();
+}
+
+bool RegisteredMemory::StayInUse() {
+  absl::MutexLock lock(&mutex_);
+  return std::exchange(when_unused_, nullptr) != nullptr;
 }
 
 void RegisteredMemory::ReturnToSlab(Block* block) {

@@ -11,8 +11,8 @@
 //   absl::StatusOr<rpc::Buffer> buffer = memory->Allocate(1 << 20);
 //   sge.lkey = RegisteredMemory::LkeyOf(*buffer);
 //
-// A buffer may outlive whoever allocated it, even its channel: while buffers
-// live, the memory keeps its `owner` (the device and its PD) alive.
+// A buffer may outlive whoever allocated it, even its channel: an owner that is
+// done with the memory waits until it is unused before it destroys it.
 //
 // Arenas grow on demand, from small to large, and a wholly free one is given
 // back when the budget presses. Thread-safe.
@@ -45,10 +45,7 @@ class RegisteredMemory {
   static constexpr size_t kLargestClassBytes = 1 << 20;
   static constexpr size_t kPageBytes = 64 << 10;  // unit of runs
 
-  // `keep_alive` gives a reference that holds this object and `pd` alive; it is
-  // asked for one whenever there is a live buffer and none was before.
-  RegisteredMemory(ProtectionDomain* pd, uint64_t budget_bytes,
-                   std::function<std::shared_ptr<void>()> keep_alive);
+  RegisteredMemory(ProtectionDomain* pd, uint64_t budget_bytes);
   // REQUIRES: no live buffers.
   ~RegisteredMemory();
 
@@ -68,6 +65,13 @@ class RegisteredMemory {
   static uint32_t LkeyOf(const rpc::Buffer& buffer) {
     return MrOf(buffer)->lkey;
   }
+
+  // Calls `unused`, which may destroy this object, once no buffer lives: at
+  // once, or on the thread that lets go of the last one. Nobody may allocate
+  // from here on, until StayInUse().
+  void WhenUnused(std::function<void()> unused) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes that back. False: it is too late, or nothing was said.
+  bool StayInUse() ABSL_LOCKS_EXCLUDED(mutex_);
 
   uint64_t budget_bytes() const { return budget_bytes_; }
   uint64_t registered_bytes() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -122,7 +126,6 @@ class RegisteredMemory {
   ProtectionDomain* const pd_;
   const int access_;  // of an arena's MR
   const uint64_t budget_bytes_;
-  const std::function<std::shared_ptr<void>()> keep_alive_source_;
 
   mutable absl::Mutex mutex_;
   std::map<std::byte*, std::unique_ptr<Arena>> arenas_ ABSL_GUARDED_BY(mutex_);
@@ -132,7 +135,7 @@ class RegisteredMemory {
   uint64_t registered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t next_arena_bytes_ ABSL_GUARDED_BY(mutex_);
   uint64_t live_blocks_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::shared_ptr<void> keep_alive_ ABSL_GUARDED_BY(mutex_);
+  std::function<void()> when_unused_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rdma

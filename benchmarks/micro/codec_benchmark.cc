@@ -42,9 +42,7 @@ class Allocator {
   const std::unique_ptr<rdma::Device> device_ = benchmarks::OpenSoftDevice();
   const std::unique_ptr<rdma::ProtectionDomain> pd_ =
       OrDie(rdma::ProtectionDomain::Create(device_.get()));
-  rdma::RegisteredMemory memory_{
-      pd_.get(), uint64_t{256} << 20,
-      [alive = std::make_shared<int>()] { return alive; }};
+  rdma::RegisteredMemory memory_{pd_.get(), uint64_t{256} << 20};
 };
 
 Payload MessageOf(const benchmark::State& state) {

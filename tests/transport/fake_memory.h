@@ -1,5 +1,5 @@
-// Registered memory over a FakeDevice, owned as a DeviceContext owns it: by a
-// shared pointer that live buffers hold too.
+// Registered memory over a FakeDevice, owned as a DeviceContext owns it: what
+// buffers are left hold it too.
 #ifndef VERBENA_TESTS_TRANSPORT_FAKE_MEMORY_H_
 #define VERBENA_TESTS_TRANSPORT_FAKE_MEMORY_H_
 
@@ -13,22 +13,29 @@
 
 namespace rdma::testing {
 
-class FakeMemory : public std::enable_shared_from_this<FakeMemory> {
+class FakeMemory {
  public:
   static std::shared_ptr<FakeMemory> Create(uint64_t budget_bytes) {
-    auto result = std::make_shared<FakeMemory>();
-    result->pd_ = *ProtectionDomain::Create(&result->device_);
-    result->memory_ = std::make_unique<RegisteredMemory>(
-        result->pd_.get(), budget_bytes,
-        [weak = std::weak_ptr<FakeMemory>(result)] { return weak.lock(); });
-    return result;
+    auto* const fake = new FakeMemory;
+    fake->pd_ = *ProtectionDomain::Create(&fake->device_);
+    fake->memory_ =
+        std::make_unique<RegisteredMemory>(fake->pd_.get(), budget_bytes);
+    return std::shared_ptr<FakeMemory>(fake, [](FakeMemory* unowned) {
+      unowned->memory().WhenUnused([unowned] { delete unowned; });
+    });
   }
+  ~FakeMemory() { *destroyed_ = true; }
 
   FakeDevice& device() { return device_; }
   ProtectionDomain* pd() { return pd_.get(); }
   RegisteredMemory& memory() { return *memory_; }
+  // Becomes true with the end of this object.
+  std::shared_ptr<const bool> destroyed() const { return destroyed_; }
 
  private:
+  FakeMemory() = default;
+
+  const std::shared_ptr<bool> destroyed_ = std::make_shared<bool>(false);
   FakeDevice device_;
   std::unique_ptr<ProtectionDomain> pd_;
   std::unique_ptr<RegisteredMemory> memory_;

@@ -219,31 +219,49 @@ TEST(RegisteredMemoryTest, AFailedRegistrationFailsThatRequestOnly) {
 
 // ---- Who lives how long.
 
-TEST(RegisteredMemoryTest, ItsOwnerIsHeldWhileBuffersLiveAndNoLonger) {
+TEST(RegisteredMemoryTest, ItsOwnerHearsWhenItIsUnused) {
   const auto fake = FakeMemory::Create(64 * kMiB);
-  const std::weak_ptr<FakeMemory> weak = fake;
-  EXPECT_EQ(weak.use_count(), 1);
+  RegisteredMemory& memory = fake->memory();
+  int unused = 0;
+  memory.WhenUnused([&unused] { ++unused; });
+  EXPECT_EQ(unused, 1) << "nothing was ever used";
   rpc::Buffer one = Take(*fake, 10);
   rpc::Buffer two = Take(*fake, 10 * kMiB);
-  EXPECT_EQ(weak.use_count(), 2);
+  memory.WhenUnused([&unused] { ++unused; });
   one.reset();
-  EXPECT_EQ(weak.use_count(), 2);
+  EXPECT_EQ(unused, 1);
   two.reset();
-  EXPECT_EQ(weak.use_count(), 1);
+  EXPECT_EQ(unused, 2);
   one = Take(*fake, 10);
-  EXPECT_EQ(weak.use_count(), 2);
+  one.reset();
+  EXPECT_EQ(unused, 2) << "it is said once";
+}
+
+TEST(RegisteredMemoryTest, ItsOwnerMayGoOnUsingIt) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  RegisteredMemory& memory = fake->memory();
+  EXPECT_FALSE(memory.StayInUse()) << "nobody wanted it to end";
+  bool unused = false;
+  rpc::Buffer buffer = Take(*fake, 10);
+  memory.WhenUnused([&unused] { unused = true; });
+  EXPECT_TRUE(memory.StayInUse());
+  buffer.reset();
+  EXPECT_FALSE(unused);
+  memory.WhenUnused([&unused] { unused = true; });
+  EXPECT_TRUE(unused);
+  EXPECT_FALSE(memory.StayInUse()) << "too late";
 }
 
 TEST(RegisteredMemoryTest, ABufferMayBeTheLastThatIsLeft) {
   for (const size_t bytes : {size_t{10}, size_t{10 * kMiB}}) {
     auto fake = FakeMemory::Create(64 * kMiB);
-    const std::weak_ptr<FakeMemory> weak = fake;
+    const std::shared_ptr<const bool> destroyed = fake->destroyed();
     rpc::Buffer buffer = Take(*fake, bytes);
     fake.reset();
-    ASSERT_FALSE(weak.expired());
+    ASSERT_FALSE(*destroyed);
     std::memset(buffer.mutable_data(), 1, bytes);
     std::thread([last = std::move(buffer)]() mutable { last.reset(); }).join();
-    EXPECT_TRUE(weak.expired());
+    EXPECT_TRUE(*destroyed);
   }
 }
 
