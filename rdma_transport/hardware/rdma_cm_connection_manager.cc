@@ -268,6 +268,30 @@ absl::Status RdmaCmConnectionManager::Reject(CmId* cm_id,
   return absl::OkStatus();
 }
 
+// With no channel the id gets one of its own, where its events wait meanwhile.
+absl::StatusOr<std::unique_ptr<CmId>> RdmaCmConnectionManager::Release(
+    CmId* cm_id) {
+  auto* const id = static_cast<Id*>(cm_id);
+  if (id->state != Id::State::kRequested) {
+    return absl::FailedPreconditionError("nobody waits for this id's answer");
+  }
+  if (rdma_migrate_id(id->handle.get(), nullptr) != 0) {
+    return VerbsError("rdma_migrate_id", errno, id->peer_address().ToString());
+  }
+  return std::move(ids_.extract(cm_id).mapped());
+}
+
+absl::StatusOr<CmId*> RdmaCmConnectionManager::Adopt(
+    std::unique_ptr<CmId> released) {
+  std::unique_ptr<Id> owned(static_cast<Id*>(released.release()));
+  Id* const id = owned.get();
+  if (rdma_migrate_id(id->handle.get(), channel_.get()) != 0) {
+    return VerbsError("rdma_migrate_id", errno, id->peer_address().ToString());
+  }
+  ids_.emplace(id, std::move(owned));
+  return id;
+}
+
 std::optional<CmEvent> RdmaCmConnectionManager::OnEstablished(Id* id) {
   if (id->state != Id::State::kAccepted) return std::nullopt;
   id->state = Id::State::kConnected;

@@ -61,6 +61,8 @@ class RdmaCmConnectionManager final : public ConnectionManager {
   absl::Status Accept(CmId* id, ibv_qp* qp,
                       const ConnectionParameters& parameters) override;
   absl::Status Reject(CmId* id, std::string_view reason) override;
+  absl::StatusOr<std::unique_ptr<CmId>> Release(CmId* id) override;
+  absl::StatusOr<CmId*> Adopt(std::unique_ptr<CmId> id) override;
   void Disconnect(CmId* id) override;
   void Destroy(CmId* id) override;
 

@@ -148,6 +148,26 @@ absl::Status TcpConnectionManager::Reject(CmId* cm_id,
   return SendMessage(id->socket.get(), message);
 }
 
+// The id of a request is not watched: nothing of it is left here.
+absl::StatusOr<std::unique_ptr<CmId>> TcpConnectionManager::Release(
+    CmId* cm_id) {
+  auto* const id = static_cast<Id*>(cm_id);
+  if (id->state != Id::State::kRequested) {
+    return absl::FailedPreconditionError("nobody waits for this id's answer");
+  }
+  Unwatch(id);  // where that failed before
+  if (id->watched) return VerbsError("epoll_ctl", errno);
+  return std::move(ids_.extract(cm_id).mapped());
+}
+
+absl::StatusOr<CmId*> TcpConnectionManager::Adopt(
+    std::unique_ptr<CmId> released) {
+  std::unique_ptr<Id> owned(static_cast<Id*>(released.release()));
+  Id* const id = owned.get();
+  ids_.emplace(id, std::move(owned));
+  return id;
+}
+
 std::optional<CmEvent> TcpConnectionManager::OnClientReady(Id* id) {
   absl::StatusOr<std::optional<SetupMessage>> ready =
       id->reader.Read(id->socket.get());

@@ -70,18 +70,37 @@ class FailingConnectionManager final : public ConnectionManager {
     return inner_->Reject(id, reason);
   }
 
+  absl::StatusOr<std::unique_ptr<CmId>> Release(CmId* id) override {
+    if (const int error = plan_->OnCall("Release")) {
+      return Failure("Release", error);
+    }
+    absl::StatusOr<std::unique_ptr<CmId>> released = inner_->Release(id);
+    if (released.ok()) RemoveId();
+    return released;
+  }
+
+  absl::StatusOr<CmId*> Adopt(std::unique_ptr<CmId> id) override {
+    if (const int error = plan_->OnCall("Adopt")) {
+      return Failure("Adopt", error);
+    }
+    return Counted(inner_->Adopt(std::move(id)));
+  }
+
   void Disconnect(CmId* id) override { inner_->Disconnect(id); }
 
   void Destroy(CmId* id) override {
     inner_->Destroy(id);
-    --ids_;
-    plan_->OnDestroyed("id");
+    RemoveId();
   }
 
  private:
   void AddId() {
     ++ids_;
     plan_->OnCreated("id");
+  }
+  void RemoveId() {
+    --ids_;
+    plan_->OnDestroyed("id");
   }
   absl::StatusOr<CmId*> Counted(absl::StatusOr<CmId*> id) {
     if (id.ok()) AddId();

@@ -5,12 +5,12 @@
 // What counts as a control call: Open, DeviceFor, AllocateMemory, AllocPd,
 // RegMr, CreateCompChannel, CreateCq, CreateSrq, ModifySrq, QuerySrq, CreateQp,
 // ModifyQp, QueryQp, CreateConnectionManager, and a manager's Listen, Connect,
-// Accept and Reject. A call that fails by plan is not made. What destroys never
-// fails by plan. Plain verbs (ibv_post_send, ibv_alloc_mw, ...) go to the
-// device directly and are not seen.
+// Accept, Reject, Release and Adopt. A call that fails by plan is not made.
+// What destroys never fails by plan. Plain verbs (ibv_post_send, ibv_alloc_mw,
+// ...) go to the device directly and are not seen.
 //
 // What is counted as alive: devices, memory, PDs, MRs, completion channels,
-// CQs, SRQs, QPs, connection managers, and ids whose manager is alive.
+// CQs, SRQs, QPs, connection managers, and ids that have a manager.
 //
 // Threads: as the provider inside.
 #ifndef VERBENA_RDMA_TRANSPORT_PROVIDER_FAILING_PROVIDER_H_

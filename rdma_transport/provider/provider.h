@@ -187,6 +187,13 @@ class ConnectionManager {
   // Declines it and says why. The id stays to be destroyed.
   virtual absl::Status Reject(CmId* id, std::string_view reason) = 0;
 
+  // Hands the id of a kConnectRequest that has no answer yet to another manager
+  // of this device: Release here, Adopt there. In between it is the caller's,
+  // who may destroy it, which declines the request. rdma_migrate_id(3). Where
+  // Release fails the id stays what it was; where Adopt fails it is destroyed.
+  virtual absl::StatusOr<std::unique_ptr<CmId>> Release(CmId* id) = 0;
+  virtual absl::StatusOr<CmId*> Adopt(std::unique_ptr<CmId> id) = 0;
+
   // Ends a connection: the QP goes to ERR and flushes; the peer sees
   // kDisconnected, this side no further event of `id`. Once more does nothing.
   // rdma_disconnect(3). REQUIRES: the first time, the QP still exists.

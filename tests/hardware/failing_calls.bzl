@@ -32,6 +32,7 @@ _CALLS = [
     "rdma_establish",
     "rdma_accept",
     "rdma_reject",
+    "rdma_migrate_id",
     "rdma_init_qp_attr",
     "rdma_set_option",
     "rdma_disconnect",

@@ -149,6 +149,8 @@ WRAP_MINUS_ONE(int, rdma_accept, (rdma_cm_id * id, rdma_conn_param* parameters),
 WRAP_MINUS_ONE(int, rdma_reject,
                (rdma_cm_id * id, const void* reason, uint8_t bytes),
                (id, reason, bytes))
+WRAP_MINUS_ONE(int, rdma_migrate_id,
+               (rdma_cm_id * id, rdma_event_channel* channel), (id, channel))
 WRAP_MINUS_ONE(int, rdma_init_qp_attr,
                (rdma_cm_id * id, ibv_qp_attr* attr, int* mask),
                (id, attr, mask))

@@ -97,7 +97,7 @@ TEST(FailingCallsTest, WhicheverCallFailsNothingLeaks) {
         testing::IsSupersetOf(
             {"rdma_create_event_channel", "rdma_create_id", "rdma_bind_addr",
              "rdma_listen", "rdma_resolve_addr", "rdma_resolve_route",
-             "rdma_connect", "rdma_establish", "rdma_accept",
+             "rdma_connect", "rdma_establish", "rdma_migrate_id", "rdma_accept",
              "rdma_init_qp_attr", "rdma_set_option", "rdma_disconnect"}));
   }
 }

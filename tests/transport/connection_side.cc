@@ -96,6 +96,12 @@ class MeddledDevice::MeddledConnectionManager final : public ConnectionManager {
   absl::Status Reject(CmId* id, std::string_view reason) override {
     return real_->Reject(id, reason);
   }
+  absl::StatusOr<std::unique_ptr<CmId>> Release(CmId* id) override {
+    return real_->Release(id);
+  }
+  absl::StatusOr<CmId*> Adopt(std::unique_ptr<CmId> id) override {
+    return real_->Adopt(std::move(id));
+  }
   void Disconnect(CmId* id) override { real_->Disconnect(id); }
   void Destroy(CmId* id) override { real_->Destroy(id); }
 

@@ -26,6 +26,7 @@ struct End {
   std::unique_ptr<CompletionQueue> cq;
   std::unique_ptr<SharedReceiveQueue> srq;
   std::unique_ptr<ConnectionManager> manager;
+  std::unique_ptr<ConnectionManager> second_manager;
   std::unique_ptr<QueuePair> qp;
   CmId* id = nullptr;
   bool up = false;
@@ -59,16 +60,27 @@ absl::Status MakeEnd(Device* device, End* end) {
   }
   status = Take(device->CreateConnectionManager(), &end->manager);
   if (!status.ok()) return status;
+  status = Take(device->CreateConnectionManager(), &end->second_manager);
+  if (!status.ok()) return status;
   return Take(QueuePair::Create(end->pd.get(), end->cq.get(), end->srq.get(),
                                 {16, 1, 0}),
               &end->qp);
 }
 
+// By the manager that did not hear of the request.
+absl::Status Accept(CmId* id, End* end) {
+  std::unique_ptr<CmId> released;
+  absl::Status status = Take(end->manager->Release(id), &released);
+  if (!status.ok()) return status;
+  status = Take(end->second_manager->Adopt(std::move(released)), &end->id);
+  if (!status.ok()) return status;
+  return end->second_manager->Accept(end->id, end->qp->get(), {});
+}
+
 absl::Status OnEvent(const CmEvent& event, End* end) {
   switch (event.type) {
     case CmEvent::Type::kConnectRequest:
-      end->id = event.id;
-      return end->manager->Accept(event.id, end->qp->get(), {});
+      return Accept(event.id, end);
     case CmEvent::Type::kEstablished:
       end->up = true;
       return absl::OkStatus();
@@ -89,9 +101,12 @@ absl::Status AwaitUp(End* client, End* server) {
       return absl::DeadlineExceededError("not connected in time");
     }
     for (End* const end : {client, server}) {
-      while (std::optional<CmEvent> event = end->manager->GetEvent()) {
-        if (absl::Status status = OnEvent(*event, end); !status.ok()) {
-          return status;
+      for (ConnectionManager* const manager :
+           {end->manager.get(), end->second_manager.get()}) {
+        while (std::optional<CmEvent> event = manager->GetEvent()) {
+          if (absl::Status status = OnEvent(*event, end); !status.ok()) {
+            return status;
+          }
         }
       }
     }
@@ -145,7 +160,7 @@ absl::Status ConnectAndPart(const SocketAddress& address, End* client,
   status = AwaitUp(client, server);
   if (!status.ok()) return status;
   client->manager->Disconnect(client->id);
-  // The server's id, and the listener, are left to the manager.
+  // The server's id, and the listener, are left to their managers.
   client->qp.reset();
   client->manager->Destroy(client->id);
   return server->qp->MoveToError();

@@ -41,12 +41,13 @@ TEST(FailingProviderTest, WhicheverCallFailsNothingLeaks) {
     }
     EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted) << status;
   }
-  EXPECT_THAT(failed_calls,
-              testing::ElementsAre(
-                  "", "Accept", "AllocPd", "AllocateMemory", "Connect",
-                  "CreateCompChannel", "CreateConnectionManager", "CreateCq",
-                  "CreateQp", "CreateSrq", "DeviceFor", "Listen", "ModifyQp",
-                  "ModifySrq", "Open", "QueryQp", "RegMr", "Reject"));
+  EXPECT_THAT(
+      failed_calls,
+      testing::ElementsAre(
+          "", "Accept", "Adopt", "AllocPd", "AllocateMemory", "Connect",
+          "CreateCompChannel", "CreateConnectionManager", "CreateCq",
+          "CreateQp", "CreateSrq", "DeviceFor", "Listen", "ModifyQp",
+          "ModifySrq", "Open", "QueryQp", "RegMr", "Reject", "Release"));
 }
 
 TEST(FailingProviderTest, FailsOnceAndWithThatErrno) {

@@ -202,6 +202,26 @@ absl::Status ShmConnectionManager::Accept(
   return absl::OkStatus();
 }
 
+// The id of a request is not watched and has no deadline: only its listener, of
+// which it is told, is left here.
+absl::StatusOr<std::unique_ptr<CmId>> ShmConnectionManager::Release(
+    CmId* cm_id) {
+  auto* const id = static_cast<Id*>(cm_id);
+  if (id->state != Id::State::kRequested) {
+    return absl::FailedPreconditionError("release: not a connection request");
+  }
+  id->listener = nullptr;
+  return std::move(ids_.extract(id).mapped());
+}
+
+absl::StatusOr<CmId*> ShmConnectionManager::Adopt(
+    std::unique_ptr<CmId> released) {
+  std::unique_ptr<Id> owned(static_cast<Id*>(released.release()));
+  Id* const id = owned.get();
+  ids_.emplace(id, std::move(owned));
+  return id;
+}
+
 absl::Status ShmConnectionManager::Reject(CmId* cm_id,
                                           std::string_view reason) {
   auto* const id = static_cast<Id*>(cm_id);
