@@ -7,8 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "benchmarks/rpc_bench_service.h"
@@ -22,6 +20,7 @@ void SetArguments(const EndpointSettings& settings, Set set) {
   set("verbena.device", settings.device);
   set("verbena.spin_us", settings.spin_us);
   set("verbena.eager_limit_bytes", settings.eager_limit_bytes);
+  set("verbena.pollers", settings.pollers);
   // There is no value that stands for the default.
   if (settings.receive_budget_bytes == 0) return;
   set("verbena.receive_budget_bytes", settings.receive_budget_bytes);
@@ -76,33 +75,22 @@ absl::StatusOr<ServerProcess> ServerProcess::Start(
                         absl::StrCat("the server did not start: ",
                                      std::string(child.status().message())));
   }
-  std::vector<std::string> addresses;
-  for (const auto port : absl::StrSplit(child->greeting(), ' ')) {
-    addresses.push_back(absl::StrCat("rdma://", host, ":", port));
-  }
-  return ServerProcess(*std::move(child), std::move(addresses));
+  std::string address = absl::StrCat("rdma://", host, ":", child->greeting());
+  return ServerProcess(*std::move(child), std::move(address));
 }
 
 int ServeParent(int control_fd, const std::string& host,
-                const EndpointSettings& settings, int servers) {
+                const EndpointSettings& settings) {
   ParentProcess parent(control_fd);
-  std::vector<std::unique_ptr<RunningServer>> all;
-  std::vector<int> ports;
-  for (int i = 0; i < servers; ++i) {
-    absl::StatusOr<std::unique_ptr<RunningServer>> running =
-        StartServer(absl::StrCat("rdma://", host, ":0"), settings);
-    if (!running.ok()) {
-      parent.Answer(running.status());
-      return 1;
-    }
-    ports.push_back((*running)->port);
-    all.push_back(*std::move(running));
+  const absl::StatusOr<std::unique_ptr<RunningServer>> running =
+      StartServer(absl::StrCat("rdma://", host, ":0"), settings);
+  if (!running.ok()) {
+    parent.Answer(running.status());
+    return 1;
   }
-  parent.Answer(absl::StrJoin(ports, " "));
+  parent.Answer(absl::StrCat((*running)->port));
   parent.ReadLine();  // nothing comes: until the parent closes it
-  for (const auto& running : all) {
-    running->server->Shutdown(absl::Now() + kDrain);
-  }
+  (*running)->server->Shutdown(absl::Now() + kDrain);
   return 0;
 }
 

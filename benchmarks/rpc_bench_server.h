@@ -30,6 +30,7 @@ struct EndpointSettings {
   int64_t spin_us = -1;
   int64_t eager_limit_bytes = 0;
   int64_t receive_budget_bytes = 0;  // 0: the default
+  int64_t pollers = 1;
 };
 rpc::ChannelArguments ChannelArgumentsOf(const EndpointSettings& settings);
 
@@ -42,24 +43,22 @@ class ServerProcess {
       const std::string& host, const std::vector<std::string>& flags,
       std::optional<int> cpu);
 
-  // "rdma://HOST:PORT" of its servers; of the first one.
-  const std::vector<std::string>& addresses() const { return addresses_; }
-  const std::string& address() const { return addresses_.front(); }
+  // "rdma://HOST:PORT".
+  const std::string& address() const { return address_; }
   pid_t pid() const { return child_.pid(); }
 
  private:
-  ServerProcess(ChildProcess child, std::vector<std::string> addresses)
-      : child_(std::move(child)), addresses_(std::move(addresses)) {}
+  ServerProcess(ChildProcess child, std::string address)
+      : child_(std::move(child)), address_(std::move(address)) {}
 
   ChildProcess child_;
-  std::vector<std::string> addresses_;
+  std::string address_;
 };
 
-// Serves on free ports of `host` until the parent closes `control_fd`: so many
-// servers, each of which has a poller of its own. Returns the process's exit
-// status.
+// Serves on a free port of `host` until the parent closes `control_fd`. Returns
+// the process's exit status.
 int ServeParent(int control_fd, const std::string& host,
-                const EndpointSettings& settings, int servers = 1);
+                const EndpointSettings& settings);
 
 // Serves on `address` until the process is ended by SIGINT or SIGTERM.
 // Returns the process's exit status.

@@ -44,7 +44,7 @@ DEFINE_int64(spin_us, -1,
              "how long a thread polls before it sleeps; -1: the default");
 DEFINE_string(role, "", "internal: what this process is");
 DEFINE_string(address, "", "internal: the server that a further client calls");
-DEFINE_int32(servers, 1, "internal: how many servers this process has");
+DEFINE_int32(pollers, 1, "internal: how many pollers the server has");
 DEFINE_int32(control_fd, -1, "internal: where the first process is heard");
 
 namespace benchmarks {
@@ -76,7 +76,9 @@ int Fail(const absl::Status& status, int exit_status = 1) {
 }
 
 EndpointSettings EndpointOfFlags() {
-  return {.device = FLAGS_device, .spin_us = FLAGS_spin_us};
+  return {.device = FLAGS_device,
+          .spin_us = FLAGS_spin_us,
+          .pollers = FLAGS_pollers};
 }
 
 ScaleSettings SettingsOfFlags(const std::vector<int>& cpus) {
@@ -138,8 +140,7 @@ int Main(int argc) {
     return 2;
   }
   if (FLAGS_role == "server") {
-    return ServeParent(FLAGS_control_fd, FLAGS_host, EndpointOfFlags(),
-                       FLAGS_servers);
+    return ServeParent(FLAGS_control_fd, FLAGS_host, EndpointOfFlags());
   }
   if (FLAGS_role == "client") {
     return ServeScaleParent(FLAGS_control_fd, FLAGS_address, EndpointOfFlags());

@@ -20,9 +20,9 @@ std::vector<std::string> FlagsFor(const ScaleSettings& settings,
 }  // namespace
 
 absl::StatusOr<ServerProcess> StartScaleServer(const ScaleSettings& settings,
-                                               int servers) {
+                                               int pollers) {
   std::vector<std::string> flags = FlagsFor(settings, "server");
-  flags.push_back(absl::StrCat("--servers=", servers));
+  flags.push_back(absl::StrCat("--pollers=", pollers));
   return ServerProcess::Start(settings.host, flags, CpuOf(settings, 1));
 }
 

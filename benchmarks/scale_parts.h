@@ -24,7 +24,7 @@ namespace benchmarks {
 struct ScaleSettings {
   EndpointSettings endpoint;
   std::string host = "127.0.0.1";
-  std::vector<int> cpus;  // the clients', the servers'; empty: not bound
+  std::vector<int> cpus;  // the clients', the server's; empty: not bound
   // For child processes: what makes them set up their endpoint alike.
   std::vector<std::string> flags;
   int connections = 1000;  // idle ones
@@ -53,7 +53,7 @@ absl::Status MeasureRates(const ScaleSettings& settings, ScaleReport& report);
 // ---- For the parts.
 
 absl::StatusOr<ServerProcess> StartScaleServer(const ScaleSettings& settings,
-                                               int servers = 1);
+                                               int pollers = 1);
 absl::StatusOr<OtherClient> StartOtherClient(const ScaleSettings& settings,
                                              const std::string& address);
 // Blocking round trips of 64 B; an error where a call fails.

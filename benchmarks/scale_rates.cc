@@ -77,20 +77,14 @@ absl::Status Measure(const ScaleSettings& settings,
   return absl::OkStatus();
 }
 
-// `addresses` take turns. With several pollers, so do those: channels share
-// one where their options are the same.
 absl::StatusOr<Channels> OpenChannels(const ScaleSettings& settings,
-                                      const std::vector<std::string>& addresses,
-                                      int count, int pollers = 1) {
+                                      const std::string& address, int count,
+                                      int pollers = 1) {
+  EndpointSettings endpoint = settings.endpoint;
+  endpoint.pollers = pollers;
   Channels channels;
   for (int i = 0; i < count; ++i) {
-    rpc::ChannelArguments arguments = ChannelArgumentsOf(settings.endpoint);
-    if (i % pollers != 0) {
-      arguments.SetInt64("verbena.receive_budget_bytes",
-                         (int64_t{64} << 20) + i % pollers);
-    }
-    auto channel = OpenConnection(
-        addresses[static_cast<size_t>(i) % addresses.size()], arguments);
+    auto channel = OpenConnection(address, ChannelArgumentsOf(endpoint));
     if (!channel.ok()) return channel.status();
     channels.push_back(*std::move(channel));
   }
@@ -110,7 +104,7 @@ absl::Status MeasureThreads(const ScaleSettings& settings,
                             const std::string& address, ScaleReport& report) {
   const WorkloadOptions workload = WorkloadOf(settings, Mode::kLatency, 1);
   absl::StatusOr<Channels> channels =
-      OpenChannels(settings, {address}, *std::rbegin(kThreads));
+      OpenChannels(settings, address, *std::rbegin(kThreads));
   if (!channels.ok()) return channels.status();
   for (const bool own : {false, true}) {
     const std::string part = own ? "threads that block, a channel each"
@@ -132,7 +126,7 @@ absl::Status MeasureConnections(const ScaleSettings& settings,
                                 ScaleReport& report) {
   for (const int connections : kConnections) {
     const absl::StatusOr<Channels> channels =
-        OpenChannels(settings, {address}, connections);
+        OpenChannels(settings, address, connections);
     if (!channels.ok()) return channels.status();
     absl::Status status = Measure(
         settings, WorkloadOf(settings, Mode::kRate, kInFlight / connections),
@@ -152,7 +146,7 @@ absl::Status MeasurePollers(const ScaleSettings& settings,
         StartScaleServer(settings, pollers);
     if (!server.ok()) return server.status();
     const absl::StatusOr<Channels> channels = OpenChannels(
-        settings, server->addresses(), kConnectionsOfPollers, pollers);
+        settings, server->address(), kConnectionsOfPollers, pollers);
     if (!channels.ok()) return channels.status();
     absl::Status status = Measure(
         settings,

@@ -107,7 +107,7 @@ struct Call final : public Timer, public CallState {
 class CallTable {
  public:
   // A server has one table for each of its pollers, by number.
-  static constexpr uint32_t kMaxPollers = 16;
+  static constexpr uint32_t kMaxPollers = rpc::TransportOptions::kMaxPollers;
 
   // Handles tell their table's number; REQUIRES: less than kMaxPollers.
   explicit CallTable(uint32_t number = 0) : number_(number) {}

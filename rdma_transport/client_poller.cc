@@ -6,18 +6,25 @@
 #include <thread>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "absl/synchronization/mutex.h"
 
 namespace rdma {
 namespace {
 
+// What pollers with the same options share, and how many there may be.
 using Key = std::tuple<DeviceContext::Options, uint64_t, absl::Duration,
-                       absl::Duration>;
+                       absl::Duration, uint32_t>;
+
+struct Group {
+  std::vector<std::weak_ptr<ClientPoller>> pollers;
+  size_t next = 0;
+};
 
 struct Registry {
   absl::Mutex mutex;
-  std::map<Key, std::weak_ptr<ClientPoller>> pollers ABSL_GUARDED_BY(mutex);
+  std::map<Key, Group> groups ABSL_GUARDED_BY(mutex);
 };
 
 Registry& GetRegistry() {
@@ -80,10 +87,13 @@ absl::StatusOr<std::shared_ptr<ClientPoller>> ClientPoller::Get(
   const Poller::Options poller_options = PollerOptionsOf(options);
   const Key key = {DeviceOptionsOf(options),
                    poller_options.receive_budget_bytes, poller_options.spin,
-                   poller_options.longest_spin};
+                   poller_options.longest_spin, options.pollers};
   Registry& registry = GetRegistry();
   absl::MutexLock lock(&registry.mutex);
-  std::weak_ptr<ClientPoller>& slot = registry.pollers[key];
+  Group& group = registry.groups[key];
+  group.pollers.resize(options.pollers);
+  std::weak_ptr<ClientPoller>& slot =
+      group.pollers[group.next++ % group.pollers.size()];
   if (std::shared_ptr<ClientPoller> poller = slot.lock()) return poller;
   absl::StatusOr<std::shared_ptr<DeviceContext>> context =
       DeviceContext::Get(std::get<0>(key));

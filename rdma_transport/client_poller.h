@@ -1,5 +1,5 @@
-// The pollers of a process's client side: one for each device, shared by all
-// channels with the same options.
+// The pollers of a process's client side: for each device one, or as many as
+// the options say, shared by all endpoints with the same options.
 #ifndef VERBENA_RDMA_TRANSPORT_CLIENT_POLLER_H_
 #define VERBENA_RDMA_TRANSPORT_CLIENT_POLLER_H_
 
@@ -17,8 +17,9 @@ struct ClientPoller {
   CallDelivery delivery;
   std::unique_ptr<Poller> poller;
 
-  // The shared one for `options`, made where there is none. The last reference
-  // may go on any thread, also on one that the poller runs a callback on.
+  // A shared one for `options`, made where it is not there yet: each of
+  // options.pollers in turn. The last reference may go on any thread, also on
+  // one that the poller runs a callback on.
   static absl::StatusOr<std::shared_ptr<ClientPoller>> Get(
       const rpc::TransportOptions& options);
 

@@ -77,17 +77,68 @@ void ServerPoller::OnCmEvent(CmEvent& event) {
   }
 }
 
-void ServerPoller::OnConnectRequest(const CmEvent& event) {
+void ServerPoller::OnConnectRequest(CmEvent& event) {
+  ServerPoller& poller = LeastLoaded();
+  poller.load_.fetch_add(1);
+  if (&poller == this) {
+    Answer(event);
+  } else {
+    HandOver(event, poller);
+  }
+}
+
+ServerPoller& ServerPoller::LeastLoaded() {
+  ServerPoller* least = this;
+  for (ServerPoller* const other : others_) {
+    if (other->load_.load() < least->load_.load()) least = other;
+  }
+  return *least;
+}
+
+// Its connection manager gets the client's id with it.
+void ServerPoller::HandOver(const CmEvent& event, ServerPoller& to) {
+  absl::StatusOr<std::unique_ptr<CmId>> released =
+      poller_->poller->connection_manager().Release(event.id);
+  if (!released.ok()) {
+    to.load_.fetch_sub(1);
+    load_.fetch_add(1);
+    Answer(event);
+    return;
+  }
+  to.poller_->poller->Run(
+      [&to, event, released = *std::move(released)]() mutable {
+        to.AnswerReleased(std::move(event), std::move(released));
+      });
+}
+
+void ServerPoller::AnswerReleased(CmEvent event,
+                                  std::unique_ptr<CmId> released) {
+  const absl::StatusOr<CmId*> id =
+      poller_->poller->connection_manager().Adopt(std::move(released));
+  if (!id.ok()) {
+    load_.fetch_sub(1);
+    rpc::Log(rpc::LogLevel::kWarning,
+             absl::StrCat("connection rejected: ",
+                          std::string(id.status().message())));
+    return;
+  }
+  event.id = *id;
+  Answer(event);
+}
+
+void ServerPoller::Answer(const CmEvent& event) {
   ConnectionManager& cm = poller_->poller->connection_manager();
+  std::string reason;
   // Other pollers of the server accept at the same time.
-  const bool fits = connection_count_->fetch_add(1) < options_.max_connections;
-  if (sink_ == nullptr || !fits) {
+  if (connection_count_->fetch_add(1) >= options_.max_connections) {
+    reason = absl::StrCat("the server has its limit of ",
+                          options_.max_connections, " connections");
+  }
+  if (sink_ == nullptr) reason = "the server has not started yet";
+  if (refusing_) reason = kGone;
+  if (!reason.empty()) {
+    load_.fetch_sub(1);
     connection_count_->fetch_sub(1);
-    const std::string reason =
-        sink_ == nullptr
-            ? "the server has not started yet"
-            : absl::StrCat("the server has its limit of ",
-                           options_.max_connections, " connections");
     rpc::Log(rpc::LogLevel::kWarning,
              absl::StrCat("connection rejected: ", reason));
     cm.Reject(event.id, reason).IgnoreError();
@@ -99,6 +150,7 @@ void ServerPoller::OnConnectRequest(const CmEvent& event) {
   if (connection.ok()) {
     connections_.insert(*connection);
   } else {
+    load_.fetch_sub(1);
     connection_count_->fetch_sub(1);
     rpc::Log(rpc::LogLevel::kWarning,
              absl::StrCat("connection rejected: ",
@@ -108,8 +160,9 @@ void ServerPoller::OnConnectRequest(const CmEvent& event) {
 
 void ServerPoller::OnConnectionDown(Connection& connection,
                                     const absl::Status& why, bool) {
-  connection_count_->fetch_sub(
-      static_cast<uint32_t>(connections_.erase(&connection)));
+  const auto gone = static_cast<uint32_t>(connections_.erase(&connection));
+  load_.fetch_sub(gone);
+  connection_count_->fetch_sub(gone);
   if (all_gone_ != nullptr && connections_.empty()) {
     poller_->poller->SetEvent(*std::exchange(all_gone_, nullptr));
   }
@@ -238,6 +291,7 @@ void ServerPoller::CancelCalls() {
 
 void ServerPoller::Refuse() {
   poller_->poller->Run([this] {
+    refusing_ = true;
     for (CmId* const listener : std::exchange(listeners_, {})) {
       poller_->poller->connection_manager().Destroy(listener);
     }

@@ -33,6 +33,12 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   // REQUIRES: Drain has returned.
   ~ServerPoller() = default;
 
+  // From now on the clients that come to this one's listeners are shared out
+  // among `others`, which are of the same device, and itself. REQUIRES: they
+  // are started before it, and drained after it.
+  void ShareClientsWith(std::vector<ServerPoller*> others) {
+    others_ = std::move(others);
+  }
   // Returns the port.
   absl::StatusOr<int> Listen(const SocketAddress& address);
   // Undoes the last Listen, which was OK.
@@ -73,7 +79,11 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
                std::atomic<uint32_t>* connections);
 
   void OnCmEvent(CmEvent& event) override;
-  void OnConnectRequest(const CmEvent& event);
+  void OnConnectRequest(CmEvent& event);
+  ServerPoller& LeastLoaded();
+  void HandOver(const CmEvent& event, ServerPoller& to);
+  void AnswerReleased(CmEvent event, std::unique_ptr<CmId> released);
+  void Answer(const CmEvent& event);
   void OnConnectionUp(Connection&) override {}
   void OnConnectionDown(Connection& connection, const absl::Status& why,
                         bool was_up) override;
@@ -91,11 +101,16 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   const std::unique_ptr<ClientPoller> poller_;
   std::atomic<uint32_t>* const connection_count_;
 
+  std::vector<ServerPoller*> others_;
   bool started_ = false;  // Start comes before, and Shutdown's calls after
+
+  // Connections, and those that may become some.
+  std::atomic<uint32_t> load_{0};
 
   // The driver's.
   rpc::ServerSink* sink_ = nullptr;
   std::vector<CmId*> listeners_;
+  bool refusing_ = false;
   rpc::Event* all_gone_ = nullptr;  // set when the last connection is
   absl::flat_hash_set<Connection*> connections_;
 };

@@ -40,18 +40,36 @@ absl::StatusOr<ServerPoller*> ServerTransport::PollerFor(
   for (const DevicePoller& known : pollers_) {
     if (known.device == device) return known.poller.get();
   }
-  const auto number = static_cast<uint32_t>(pollers_.size());
-  if (number == CallTable::kMaxPollers) {
+  const size_t first = pollers_.size();
+  if (absl::Status status = AddPollers(device); !status.ok()) {
+    pollers_.resize(first);
+    return status;
+  }
+  ServerPoller* const listening = pollers_[first].poller.get();
+  std::vector<ServerPoller*> others;
+  for (size_t i = first + 1; i < pollers_.size(); ++i) {
+    others.push_back(pollers_[i].poller.get());
+  }
+  listening->ShareClientsWith(std::move(others));
+  return listening;
+}
+
+absl::Status ServerTransport::AddPollers(const std::string& device) {
+  if (pollers_.size() + options_.pollers > CallTable::kMaxPollers) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "a server listens with at most ", CallTable::kMaxPollers, " devices"));
+        "a server has at most ", CallTable::kMaxPollers,
+        " pollers on all devices together: lower verbena.pollers, or name the "
+        "device to listen with (verbena.device)"));
   }
   rpc::TransportOptions options = options_;
   options.device = device;
-  absl::StatusOr<std::unique_ptr<ServerPoller>> poller =
-      ServerPoller::Create(options, number, &connections_);
-  if (!poller.ok()) return poller.status();
-  pollers_.push_back({device, *std::move(poller)});
-  return pollers_.back().poller.get();
+  for (uint32_t i = 0; i < options.pollers; ++i) {
+    absl::StatusOr<std::unique_ptr<ServerPoller>> poller = ServerPoller::Create(
+        options, static_cast<uint32_t>(pollers_.size()), &connections_);
+    if (!poller.ok()) return poller.status();
+    pollers_.push_back({device, *std::move(poller)});
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int> ServerTransport::AddListeningPort(
@@ -107,7 +125,10 @@ absl::StatusOr<int> ServerTransport::ListenOnAll(
 }
 
 absl::Status ServerTransport::Start(rpc::ServerSink* sink) {
-  for (const DevicePoller& each : pollers_) each.poller->Start(sink);
+  // Those that listen last: they share their clients out.
+  for (auto each = pollers_.rbegin(); each != pollers_.rend(); ++each) {
+    each->poller->Start(sink);
+  }
   return absl::OkStatus();
 }
 
@@ -125,10 +146,12 @@ absl::StatusOr<rpc::Buffer> ServerTransport::AllocateBuffer(
 }
 
 std::string ServerTransport::device() const {
-  return absl::StrJoin(pollers_, ", ",
-                       [](std::string* out, const DevicePoller& each) {
-                         out->append(each.poller->device());
-                       });
+  std::vector<std::string> names;
+  for (const DevicePoller& each : pollers_) {
+    std::string name = each.poller->device();
+    if (names.empty() || names.back() != name) names.push_back(std::move(name));
+  }
+  return absl::StrJoin(names, ", ");
 }
 
 void ServerTransport::Shutdown(absl::Time deadline) {

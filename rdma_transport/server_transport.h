@@ -40,8 +40,10 @@ class ServerTransport final : public rpc::ServerTransport {
  private:
   explicit ServerTransport(const rpc::TransportOptions& options);
 
-  // The poller of a device, made where there is none yet.
+  // The poller of a device that listens, made where there is none yet, with the
+  // others of the device.
   absl::StatusOr<ServerPoller*> PollerFor(const std::string& device);
+  absl::Status AddPollers(const std::string& device);
   absl::StatusOr<int> ListenOnAll(const std::vector<ServerPoller*>& pollers,
                                   SocketAddress address);
   ServerPoller& PollerOf(rpc::CallHandle call) const {
@@ -56,7 +58,8 @@ class ServerTransport final : public rpc::ServerTransport {
   const rpc::TransportOptions options_;
   const rpc::Limits limits_;
   std::atomic<uint32_t> connections_{0};
-  // By number. Does not change after Start.
+  // By number; of one device, the one that listens comes first. Does not change
+  // after Start.
   std::vector<DevicePoller> pollers_;
 
   absl::Mutex shutdown_mutex_;

@@ -104,6 +104,8 @@ const std::map<std::string, NumberArgument>& NumberArguments() {
        Transport(&Options::receive_budget_bytes, 1, kMax)},
       {"verbena.eager_limit_bytes",
        Transport(&Options::eager_limit_bytes, 0, kMax32)},
+      {"verbena.pollers",
+       Transport(&Options::pollers, 1, Options::kMaxPollers)},
       {"verbena.allow_other_users",
        Transport(&Options::allow_other_users, 0, 1)},
       {"verbena.ack_timeout", Fabric(&FabricOptions::timeout, 1, 31)},

@@ -218,6 +218,12 @@ struct TransportOptions {
   // How long a thread polls before it sleeps. Negative: the default.
   absl::Duration spin = absl::Microseconds(-1);
 
+  // One thread at a time drives a poller, so that this many can work at once. A
+  // server's connections, and a process's endpoints, are shared out among their
+  // pollers; receive_budget_bytes is each poller's.
+  static constexpr uint32_t kMaxPollers = 16;
+  uint32_t pollers = 1;
+
   // A peer that has not said within this time after a call's end that it reads
   // the call's large message no more is cut off, so that the memory is free. A
   // client that fetches an answer has 1 s for each 16 MiB besides.

@@ -147,6 +147,22 @@ TEST_F(ConcurrencyTest, ManyConnectionsTakeTurnsWithoutStalling) {
   EXPECT_LE(slow, 2);
 }
 
+// Connections are handed from the poller that listens to the others, and
+// threads drive several at once.
+TEST(PollersTest, SeveralOnBothSides) {
+  const PeerProcess server = PeerProcess::Serve({{"verbena.pollers", 3}});
+  ASSERT_TRUE(server.ok()) << server.address();
+  RunThreads(6, [&](int) {
+    for (int round = 0; round < kScale; ++round) {
+      const Client client(
+          server.address(),
+          {{"verbena.pollers", 2}, {"grpc.use_local_subchannel_pool", 1}});
+      for (int i = 0; i < 20; ++i) ASSERT_OK(client.Echo(100));
+      ASSERT_OK(client.Echo(100'000, 1'000'000));
+    }
+  });
+}
+
 TEST_F(ConcurrencyTest, ManyCallsInFlightFromOneThread) {
   const Client client(address());
   const int kCalls = TheDeviceUnderTest().Rounds(3000);

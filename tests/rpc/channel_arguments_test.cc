@@ -46,6 +46,7 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   arguments.SetInt("verbena.max_receive_attachment_bytes", 1010);
   arguments.SetInt("verbena.eager_limit_bytes", 1011);
   arguments.SetInt("verbena.spin_us", 1012);
+  arguments.SetInt("verbena.pollers", 16);
   arguments.SetInt("verbena.allow_other_users", 1);
   arguments.SetInt("verbena.max_connections", 1013);
   arguments.SetInt("verbena.handler_threads", 1014);
@@ -85,6 +86,7 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   EXPECT_EQ(transport.max_receive_attachment_bytes, 1010u);
   EXPECT_EQ(transport.eager_limit_bytes, 1011u);
   EXPECT_EQ(transport.spin, absl::Microseconds(1012));
+  EXPECT_EQ(transport.pollers, 16u);
   EXPECT_TRUE(transport.allow_other_users);
   EXPECT_EQ(transport.max_connections, 1013u);
   EXPECT_EQ(options.handler_threads, 1014u);
@@ -126,6 +128,8 @@ TEST(ChannelArgumentsTest, ErrorsNameArgumentAndValue) {
             std::string::npos);
   error("grpc.max_receive_message_length", -2);
   error("verbena.allow_other_users", 2);
+  error("verbena.pollers", 0);
+  error("verbena.pollers", 17);
   EXPECT_NE(error("verbena.spin_us", "long").find("'long'"), std::string::npos);
   error("verbena.device", 3);
   error("verbena.connection_setup", "infiniband");
