@@ -1,10 +1,13 @@
-"""cc_test, and cc_library for what only tests use, compiled in half the time.
+"""cc_test, and cc_library for what only tests use, compiled in a third of the time.
 
 A test's headers take longer to compile than the test itself, so that all begin with
-one that is precompiled.
+one that is precompiled; and what gtest's macros become takes UndefinedBehaviorSanitizer
+longer than anything else. It looks at what is tested, not at the tests.
 """
 
-_COPTS = ["-include", "prelude.h"]
+TEST_COPTS = ["-fno-sanitize=undefined"]
+
+_COPTS = TEST_COPTS + ["-include", "prelude.h"]
 _PRELUDE = "//tests/prelude"
 
 def cc_test(name, copts = [], deps = [], **kwargs):

@@ -1,9 +1,8 @@
-// What nearly all tests include, compiled once for all of them: reading it takes
-// longer than compiling most of them. Tests include what they use all the same.
+// What nearly all tests include, compiled once for all of them: reading it
+// takes longer than compiling most of them. Tests include what they use all the
+// same.
 #ifndef TESTS_PRELUDE_PRELUDE_H_
 #define TESTS_PRELUDE_PRELUDE_H_
-
-#include "gtest/gtest.h"
 
 #include <algorithm>
 #include <atomic>
@@ -25,5 +24,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "gtest/gtest.h"
 
 #endif  // TESTS_PRELUDE_PRELUDE_H_
