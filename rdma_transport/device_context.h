@@ -2,8 +2,9 @@
 // the registered memory for messages.
 //
 // Contexts are shared: whoever asks for the same device with the same options
-// gets the same one, and the last to let go closes it. A context also lives,
-// and is found, as long as any buffer of its memory. Thread-safe.
+// gets the same one, and the last to let go closes it. A context also lives as
+// long as any buffer of its memory, and is found then (unless asked for at the
+// very moment at which its last user lets go). Thread-safe.
 #ifndef VERBENA_RDMA_TRANSPORT_DEVICE_CONTEXT_H_
 #define VERBENA_RDMA_TRANSPORT_DEVICE_CONTEXT_H_
 

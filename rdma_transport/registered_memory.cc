@@ -60,6 +60,9 @@ struct RegisteredMemory::Slab {
   }
 };
 
+RegisteredMemory::Block* const RegisteredMemory::kClosed =
+    reinterpret_cast<Block*>(1);
+
 namespace {
 
 // With memory windows peers get at what is offered to them and nothing else:
@@ -80,6 +83,7 @@ RegisteredMemory::RegisteredMemory(ProtectionDomain* pd, uint64_t budget_bytes)
 
 RegisteredMemory::~RegisteredMemory() {
   absl::MutexLock lock(&mutex_);
+  GiveUpSpares(nullptr);
   for (SizeClass& size_class : classes_) {
     // With no live block, every slab is on its class's list.
     while (Slab* slab = size_class.partial) {
@@ -106,16 +110,57 @@ absl::StatusOr<rpc::Buffer> RegisteredMemory::Allocate(size_t bytes) {
         bytes, " bytes of registered memory are wanted, the memory budget is ",
         budget_bytes_, ": raise verbena.memory_budget_bytes"));
   }
-  absl::MutexLock lock(&mutex_);
-  absl::StatusOr<Block*> taken = bytes <= kLargestClassBytes
-                                     ? TakeFromClass(ClassOf(bytes))
-                                     : TakeRunBlock(bytes);
-  if (!taken.ok()) return taken.status();
-  Block* const block = *taken;
+  const bool classed = bytes <= kLargestClassBytes;
+  Block* block = classed ? TakeSpare(ClassOf(bytes)) : nullptr;
+  if (block == nullptr) {
+    absl::MutexLock lock(&mutex_);
+    absl::StatusOr<Block*> taken =
+        classed ? TakeFromClass(ClassOf(bytes)) : TakeRunBlock(bytes);
+    if (!taken.ok()) return taken.status();
+    ++live_blocks_;
+    block = *taken;
+  }
   block->MakeReady();
-  ++live_blocks_;
-  const size_t headroom = block->slab == nullptr ? 0 : kHeadroomBytes;
-  return rpc::Buffer(block, block->data() + headroom, bytes);
+  return rpc::Buffer(block, block->data() + (classed ? kHeadroomBytes : 0),
+                     bytes);
+}
+
+RegisteredMemory::Block* RegisteredMemory::TakeSpare(int index) {
+  if (index >= kClassesWithSpares) return nullptr;
+  for (std::atomic<Block*>& slot : spares_[index]) {
+    Block* block = slot.load(std::memory_order_relaxed);
+    if (block == kClosed) return nullptr;
+    if (block == nullptr) continue;
+    block = slot.exchange(nullptr, std::memory_order_acquire);
+    if (block != nullptr) return block;
+  }
+  return nullptr;
+}
+
+bool RegisteredMemory::KeepAsSpare(Block* block) {
+  if (block->slab == nullptr) return false;
+  const int index = block->slab->class_index;
+  if (index >= kClassesWithSpares) return false;
+  for (std::atomic<Block*>& slot : spares_[index]) {
+    Block* none = nullptr;
+    if (slot.load(std::memory_order_relaxed) == nullptr &&
+        slot.compare_exchange_strong(none, block, std::memory_order_release,
+                                     std::memory_order_relaxed)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+void RegisteredMemory::GiveUpSpares(Block* in_place) {
+  for (Spares& spares : spares_) {
+    for (std::atomic<Block*>& slot : spares) {
+      Block* const block = slot.exchange(in_place, std::memory_order_acquire);
+      if (block == nullptr || block == kClosed) continue;
+      ReturnToSlab(block);
+      --live_blocks_;
+    }
+  }
 }
 
 uint64_t RegisteredMemory::registered_bytes() const {
@@ -169,6 +214,7 @@ absl::StatusOr<RegisteredMemory::Block*> RegisteredMemory::TakeRunBlock(
 }
 
 void RegisteredMemory::Return(Block* block) {
+  if (KeepAsSpare(block)) return;
   std::function<void()> unused;
   {
     absl::MutexLock lock(&mutex_);
@@ -188,6 +234,7 @@ void RegisteredMemory::Return(Block* block) {
 void RegisteredMemory::WhenUnused(std::function<void()> unused) {
   {
     absl::MutexLock lock(&mutex_);
+    GiveUpSpares(kClosed);
     if (live_blocks_ > 0) {
       when_unused_ = std::move(unused);
       return;
@@ -198,7 +245,9 @@ void RegisteredMemory::WhenUnused(std::function<void()> unused) {
 
 bool RegisteredMemory::StayInUse() {
   absl::MutexLock lock(&mutex_);
-  return std::exchange(when_unused_, nullptr) != nullptr;
+  if (std::exchange(when_unused_, nullptr) == nullptr) return false;
+  GiveUpSpares(nullptr);
+  return true;
 }
 
 void RegisteredMemory::ReturnToSlab(Block* block) {
@@ -219,18 +268,25 @@ void RegisteredMemory::ReturnToSlab(Block* block) {
 
 absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
   bytes = RoundUp(bytes, kPageBytes);
-  Run run;
-  if (FindFreeRun(bytes, &run)) return run;
-  if (registered_bytes_ + bytes > budget_bytes_) {
-    // What is kept for the next time is given up first.
-    ReleaseEmptySlabs();
+  for (;;) {
+    Run run;
     if (FindFreeRun(bytes, &run)) return run;
-    ReleaseFreeArenas();
+    if (growing_) {
+      // By another thread, perhaps with room for this one.
+      const auto done = +[](bool* growing) { return !*growing; };
+      mutex_.Await(absl::Condition(done, &growing_));
+      continue;
+    }
+    if (registered_bytes_ + bytes > budget_bytes_) {
+      // What is kept for the next time is given up first.
+      GiveUpSpares(nullptr);
+      ReleaseEmptySlabs();
+      if (FindFreeRun(bytes, &run)) return run;
+      ReleaseFreeArenas();
+    }
+    // Others may take of what it adds before this one does.
+    if (absl::Status status = Grow(bytes); !status.ok()) return status;
   }
-  if (absl::Status status = Grow(bytes); !status.ok()) return status;
-  if (FindFreeRun(bytes, &run)) return run;
-  return absl::InternalError(
-      "a new arena has no room for what it was made for");
 }
 
 // Best fit: the smallest run that is large enough.
@@ -293,10 +349,17 @@ absl::Status RegisteredMemory::Grow(size_t bytes) {
       bytes,
       std::min<size_t>(next_arena_bytes_, budget_bytes_ - registered_bytes_) /
           kPageBytes * kPageBytes);
+  registered_bytes_ += arena_bytes;
+  growing_ = true;
+  mutex_.Unlock();
   absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
       MemoryRegion::Create(pd_, arena_bytes, access_);
-  if (!region.ok()) return region.status();
-  registered_bytes_ += arena_bytes;
+  mutex_.Lock();
+  growing_ = false;
+  if (!region.ok()) {
+    registered_bytes_ -= arena_bytes;
+    return region.status();
+  }
   next_arena_bytes_ = std::min(next_arena_bytes_ * 2, kLargestArenaBytes);
   auto arena = std::make_unique<Arena>();
   arena->region = *std::move(region);

@@ -14,12 +14,15 @@
 // A buffer may outlive whoever allocated it, even its channel: an owner that is
 // done with the memory waits until it is unused before it destroys it.
 //
-// Arenas grow on demand, from small to large, and a wholly free one is given
-// back when the budget presses. Thread-safe.
+// Arenas are added on demand, each larger than the one before, by the thread
+// that needs one and while others go on with what there is; a wholly free one
+// is given back when the budget presses. Of each of the smaller size classes a
+// few spare buffers come and go without the lock. Thread-safe.
 #ifndef VERBENA_RDMA_TRANSPORT_REGISTERED_MEMORY_H_
 #define VERBENA_RDMA_TRANSPORT_REGISTERED_MEMORY_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -101,6 +104,11 @@ class RegisteredMemory {
   static int ClassOf(size_t bytes);
   static size_t ClassBytes(int index) { return kSmallestClassBytes << index; }
 
+  // A spare block of the class, or null.
+  Block* TakeSpare(int index);
+  // False: there are enough.
+  bool KeepAsSpare(Block* block);
+  void GiveUpSpares(Block* in_place) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Block*> TakeFromClass(int index)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Block*> TakeRunBlock(size_t bytes)
@@ -119,6 +127,7 @@ class RegisteredMemory {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckBudget(size_t bytes) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds an arena with room for `bytes`; lets go of the lock meanwhile.
   absl::Status Grow(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseEmptySlabs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseFreeArenas() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -127,6 +136,15 @@ class RegisteredMemory {
   const int access_;  // of an arena's MR
   const uint64_t budget_bytes_;
 
+  // A cache line of them for each class. A spare block is in use as far as its
+  // slab knows, and live. Devices tell of sends in batches, so that one call at
+  // a time has several buffers.
+  static constexpr int kClassesWithSpares = 7;  // up to 64 KiB
+  static constexpr int kSpares = 8;
+  using Spares = std::array<std::atomic<Block*>, kSpares>;
+  alignas(64) std::array<Spares, kClassesWithSpares> spares_{};
+  static Block* const kClosed;  // in a slot: nothing may be kept here
+
   mutable absl::Mutex mutex_;
   std::map<std::byte*, std::unique_ptr<Arena>> arenas_ ABSL_GUARDED_BY(mutex_);
   std::map<std::byte*, Run> free_by_address_ ABSL_GUARDED_BY(mutex_);
@@ -134,6 +152,7 @@ class RegisteredMemory {
   std::array<SizeClass, kClasses> classes_ ABSL_GUARDED_BY(mutex_);
   uint64_t registered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t next_arena_bytes_ ABSL_GUARDED_BY(mutex_);
+  bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t live_blocks_ ABSL_GUARDED_BY(mutex_) = 0;
   std::function<void()> when_unused_ ABSL_GUARDED_BY(mutex_);
 };

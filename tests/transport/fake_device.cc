@@ -76,6 +76,7 @@ int FakeDevice::DeallocPd(ibv_pd* pd) {
 }
 
 ibv_mr* FakeDevice::RegMr(ibv_pd* pd, void* addr, size_t length, int) {
+  if (on_reg_mr_ != nullptr) on_reg_mr_();
   if (CountDown(reg_mr_left_)) {
     errno = ENOMEM;
     return nullptr;

@@ -15,6 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/transport/fake_memory.h"
@@ -266,6 +269,62 @@ TEST(RegisteredMemoryTest, ABufferMayBeTheLastThatIsLeft) {
 }
 
 // ---- All at once.
+
+// Registering takes milliseconds for each megabyte.
+TEST(RegisteredMemoryTest, WhileOneThreadRegistersOthersGoOn) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  const rpc::Buffer first = Take(*fake, 1000);
+  absl::Notification registering;
+  absl::Notification go_on;
+  fake->device().OnRegMr([&] {
+    registering.Notify();
+    go_on.WaitForNotification();
+  });
+  rpc::Buffer large;
+  std::thread grows([&] { large = Take(*fake, 32 * kMiB); });
+  registering.WaitForNotification();
+  // Of what there is: small ones, and a run.
+  std::vector<rpc::Buffer> held;
+  for (int i = 0; i < 100; ++i) held.push_back(Take(*fake, 1000));
+  held.push_back(Take(*fake, 2 * kMiB));
+  held.clear();
+  EXPECT_TRUE(large.empty());
+  go_on.Notify();
+  grows.join();
+  EXPECT_EQ(large.size(), 32 * kMiB);
+}
+
+TEST(RegisteredMemoryTest, ThreadsThatNeedMoreAllGetIt) {
+  const auto fake = FakeMemory::Create(256 * kMiB);
+  fake->device().OnRegMr([] { absl::SleepFor(absl::Milliseconds(5)); });
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i) {
+    threads.emplace_back([&fake] {
+      std::vector<rpc::Buffer> held;
+      for (size_t bytes = kMiB; bytes <= 8 * kMiB; bytes *= 2) {
+        held.push_back(Take(*fake, bytes));
+        EXPECT_EQ(held.back().size(), bytes);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_LE(fake->memory().registered_bytes(), 256 * kMiB);
+}
+
+TEST(RegisteredMemoryTest, AFailedRegistrationLeavesNobodyWaiting) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  fake->device().OnRegMr([] { absl::SleepFor(absl::Milliseconds(5)); });
+  fake->device().FailRegMrAfter(0);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 4; ++i) {
+    threads.emplace_back([&fake] {
+      EXPECT_EQ(fake->memory().Allocate(kMiB).status().code(),
+                absl::StatusCode::kResourceExhausted);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(fake->memory().registered_bytes(), 0u);
+}
 
 TEST(RegisteredMemoryTest, ThreadsTakeAndGiveBackEachOthersBuffers) {
   constexpr int kThreads = 4;
