@@ -139,6 +139,15 @@ void Poller::Run(absl::AnyInvocable<void()> task) {
   RunNow([] {});
 }
 
+void Poller::RunElsewhere(absl::AnyInvocable<void()> task) {
+  PushTask(std::move(task));
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+    WakeSleepers();
+  } else {
+    RunNow([] {});
+  }
+}
+
 void Poller::PushTask(absl::AnyInvocable<void()> task) {
   auto* const node = new Task{std::move(task)};
   node->next = tasks_.load(std::memory_order_relaxed);

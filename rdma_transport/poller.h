@@ -126,6 +126,10 @@ class Poller {
   // drives, else soon, on that thread. Tasks of one thread run in order.
   void Run(absl::AnyInvocable<void()> task);
 
+  // The same for a thread that has other work to do: where a thread of the
+  // poller's sleeps, that one wakes and runs it.
+  void RunElsewhere(absl::AnyInvocable<void()> task);
+
   // Runs `function` now as the driver, or returns false.
   template <typename Function>
   bool RunNow(Function&& function) {

@@ -88,9 +88,12 @@ void ServerPoller::OnConnectRequest(CmEvent& event) {
 }
 
 ServerPoller& ServerPoller::LeastLoaded() {
+  const auto rank = [](const ServerPoller& poller) {
+    return std::pair(poller.full_.load(), poller.load_.load());
+  };
   ServerPoller* least = this;
   for (ServerPoller* const other : others_) {
-    if (other->load_.load() < least->load_.load()) least = other;
+    if (rank(*other) < rank(*least)) least = other;
   }
   return *least;
 }
@@ -100,12 +103,18 @@ void ServerPoller::HandOver(const CmEvent& event, ServerPoller& to) {
   absl::StatusOr<std::unique_ptr<CmId>> released =
       poller_->poller->connection_manager().Release(event.id);
   if (!released.ok()) {
+    static auto* const limiter = new rpc::LogLimiter(absl::Seconds(10));
+    if (limiter->Allow()) {
+      rpc::Log(rpc::LogLevel::kWarning,
+               absl::StrCat("a connection stays with the poller that listens: ",
+                            std::string(released.status().message())));
+    }
     to.load_.fetch_sub(1);
     load_.fetch_add(1);
     Answer(event);
     return;
   }
-  to.poller_->poller->Run(
+  to.poller_->poller->RunElsewhere(
       [&to, event, released = *std::move(released)]() mutable {
         to.AnswerReleased(std::move(event), std::move(released));
       });
@@ -126,19 +135,28 @@ void ServerPoller::AnswerReleased(CmEvent event,
   Answer(event);
 }
 
+// Other pollers of the server accept at the same time.
+bool ServerPoller::TakeConnectionSlot() {
+  uint32_t count = connection_count_->load();
+  while (count < options_.max_connections) {
+    if (connection_count_->compare_exchange_weak(count, count + 1)) return true;
+  }
+  return false;
+}
+
 void ServerPoller::Answer(const CmEvent& event) {
   ConnectionManager& cm = poller_->poller->connection_manager();
   std::string reason;
-  // Other pollers of the server accept at the same time.
-  if (connection_count_->fetch_add(1) >= options_.max_connections) {
+  if (sink_ == nullptr) {
+    reason = "the server has not started yet";
+  } else if (refusing_) {
+    reason = kGone;
+  } else if (!TakeConnectionSlot()) {
     reason = absl::StrCat("the server has its limit of ",
                           options_.max_connections, " connections");
   }
-  if (sink_ == nullptr) reason = "the server has not started yet";
-  if (refusing_) reason = kGone;
   if (!reason.empty()) {
     load_.fetch_sub(1);
-    connection_count_->fetch_sub(1);
     rpc::Log(rpc::LogLevel::kWarning,
              absl::StrCat("connection rejected: ", reason));
     cm.Reject(event.id, reason).IgnoreError();
@@ -149,7 +167,10 @@ void ServerPoller::Answer(const CmEvent& event) {
       poller_->poller.get(), &poller_->delivery, this, event, options_);
   if (connection.ok()) {
     connections_.insert(*connection);
+    full_ = false;
   } else {
+    full_ = absl::IsResourceExhausted(connection.status()) ||
+            !poller_->poller->failure().ok();
     load_.fetch_sub(1);
     connection_count_->fetch_sub(1);
     rpc::Log(rpc::LogLevel::kWarning,
@@ -162,6 +183,7 @@ void ServerPoller::OnConnectionDown(Connection& connection,
                                     const absl::Status& why, bool) {
   const auto gone = static_cast<uint32_t>(connections_.erase(&connection));
   load_.fetch_sub(gone);
+  full_ = false;
   connection_count_->fetch_sub(gone);
   if (all_gone_ != nullptr && connections_.empty()) {
     poller_->poller->SetEvent(*std::exchange(all_gone_, nullptr));

@@ -84,6 +84,7 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   void HandOver(const CmEvent& event, ServerPoller& to);
   void AnswerReleased(CmEvent event, std::unique_ptr<CmId> released);
   void Answer(const CmEvent& event);
+  bool TakeConnectionSlot();
   void OnConnectionUp(Connection&) override {}
   void OnConnectionDown(Connection& connection, const absl::Status& why,
                         bool was_up) override;
@@ -106,6 +107,9 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
 
   // Connections, and those that may become some.
   std::atomic<uint32_t> load_{0};
+  // It could not take the last one, for want of what connections need. Else it
+  // would stay the one with the fewest, and get all that come.
+  std::atomic<bool> full_{false};
 
   // The driver's.
   rpc::ServerSink* sink_ = nullptr;

@@ -1,5 +1,6 @@
 #include "rdma_transport/server_transport.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -54,13 +55,25 @@ absl::StatusOr<ServerPoller*> ServerTransport::PollerFor(
   return listening;
 }
 
-absl::Status ServerTransport::AddPollers(const std::string& device) {
-  if (pollers_.size() + options_.pollers > CallTable::kMaxPollers) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        "a server has at most ", CallTable::kMaxPollers,
-        " pollers on all devices together: lower verbena.pollers, or name the "
-        "device to listen with (verbena.device)"));
+// Whether those that are not there yet fit in.
+absl::Status ServerTransport::CheckPollersOf(
+    const std::vector<std::string>& devices) const {
+  size_t count = pollers_.size();
+  for (const std::string& device : devices) {
+    const bool known = std::any_of(
+        pollers_.begin(), pollers_.end(),
+        [&](const DevicePoller& each) { return each.device == device; });
+    if (!known) count += options_.pollers;
   }
+  if (count <= CallTable::kMaxPollers) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a server has at most ", CallTable::kMaxPollers, " pollers, and with ",
+      options_.pollers, " on each device (", absl::StrJoin(devices, ", "),
+      ") it would have ", count,
+      ": lower verbena.pollers, or name one device (verbena.device)"));
+}
+
+absl::Status ServerTransport::AddPollers(const std::string& device) {
   rpc::TransportOptions options = options_;
   options.device = device;
   for (uint32_t i = 0; i < options.pollers; ++i) {
@@ -83,6 +96,8 @@ absl::StatusOr<int> ServerTransport::AddListeningPort(
       options_.device == kAutoDevice
           ? DevicesToListenWith(resolved->front(), options_.fabric)
           : std::vector<std::string>{options_.device};
+  if (absl::Status status = CheckPollersOf(devices); !status.ok())
+    return status;
   std::vector<ServerPoller*> pollers;
   for (const std::string& device : devices) {
     const absl::StatusOr<ServerPoller*> poller = PollerFor(device);

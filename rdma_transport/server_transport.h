@@ -44,6 +44,7 @@ class ServerTransport final : public rpc::ServerTransport {
   // others of the device.
   absl::StatusOr<ServerPoller*> PollerFor(const std::string& device);
   absl::Status AddPollers(const std::string& device);
+  absl::Status CheckPollersOf(const std::vector<std::string>& devices) const;
   absl::StatusOr<int> ListenOnAll(const std::vector<ServerPoller*>& pollers,
                                   SocketAddress address);
   ServerPoller& PollerOf(rpc::CallHandle call) const {

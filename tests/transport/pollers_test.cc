@@ -25,7 +25,6 @@
 namespace rdma {
 namespace {
 
-using ::testing::Each;
 using ::testing::ElementsAre;
 
 constexpr absl::Duration kPatience = absl::Seconds(30);
@@ -169,6 +168,22 @@ TEST(PollersTest, TheLimitOfConnectionsIsThatOfAll) {
   EXPECT_EQ(Client(server).Call(), absl::StatusCode::kUnimplemented);
 }
 
+// What it refuses does not count as what it has.
+TEST(PollersTest, RefusedClientsDoNotWeigh) {
+  rpc::TransportOptions options = OptionsWith(3);
+  options.max_connections = 6;
+  Server server(options);
+  auto clients = Connect(server, 6);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(Client(server).Call(), absl::StatusCode::kUnavailable);
+  }
+  clients.clear();
+  ASSERT_TRUE(AwaitConnections(0));
+  server.TakeCounts(3);
+  clients = Connect(server, 6);
+  EXPECT_THAT(server.TakeCounts(3), ElementsAre(2, 2, 2));
+}
+
 TEST(PollersTest, AProcesssEndpointsTakeTurns) {
   const rpc::TransportOptions options = OptionsWith(2);
   std::vector<std::shared_ptr<ClientPoller>> pollers;
@@ -179,12 +194,13 @@ TEST(PollersTest, AProcesssEndpointsTakeTurns) {
   EXPECT_NE(*ClientPoller::Get(OptionsWith(1)), pollers[0]);
 }
 
-// Clients come and call all the time, on several threads, while the server shuts
-// down: each call ends, and with one of two statuses.
+// Clients come and call all the time, on several threads, while the server
+// shuts down: each call ends, and with one of two statuses.
 TEST(PollersTest, ShutdownEndsAllOfThem) {
   for (int round = 0; round < 5; ++round) {
     auto server = std::make_unique<Server>(OptionsWith(3));
     std::atomic<int> answered{0};
+    std::atomic<bool> shutting_down{false};
     std::atomic<bool> refused{false};
     std::vector<std::thread> threads;
     for (int i = 0; i < 4; ++i) {
@@ -195,6 +211,7 @@ TEST(PollersTest, ShutdownEndsAllOfThem) {
           if (code == absl::StatusCode::kUnimplemented) {
             ++answered;
           } else {
+            EXPECT_TRUE(shutting_down);
             EXPECT_EQ(code, absl::StatusCode::kUnavailable);
             refused = true;
           }
@@ -202,6 +219,8 @@ TEST(PollersTest, ShutdownEndsAllOfThem) {
       });
     }
     while (answered < 20 && !refused) std::this_thread::yield();
+    EXPECT_GE(answered, 20);
+    shutting_down = true;
     server->Shutdown();
     for (std::thread& thread : threads) thread.join();
     EXPECT_TRUE(refused);
