@@ -78,12 +78,13 @@ class OneThread::Service final : public Echo::Service {
   rpc::Event handled_;
 };
 
-OneThread::OneThread(OnSwitch on_switch, std::function<void()> in_handler)
+OneThread::OneThread(size_t message_bytes, OnSwitch on_switch,
+                     std::function<void()> in_handler)
     : on_switch_(std::move(on_switch)),
       service_(std::make_unique<Service>(std::move(in_handler))) {
   ::signal(SIGALRM, &OnAlarm);
   ::alarm(kStuckSeconds);
-  request_.set_data(std::string(kMessageBytes, 'p'));
+  request_.set_data(std::string(message_bytes, 'p'));
 
   int port = 0;
   rpc::ServerBuilder builder;

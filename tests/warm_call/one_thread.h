@@ -2,7 +2,7 @@
 // that what a call takes can be counted: nobody waits, nobody spins, and two
 // runs are the same.
 //
-//   OneThread both([](bool server) { ... }, [] {});
+//   OneThread both(64, [](bool server) { ... }, [] {});
 //   both.Call();  // a warm one
 //
 // It is the product's own way: a stub, a channel, a server, generated code, two
@@ -33,19 +33,17 @@ class OneThread {
   // call, and when it acts for the client again.
   using OnSwitch = std::function<void(bool server)>;
 
-  static constexpr size_t kMessageBytes = 64;
-
-  // Connects, and makes as many calls as make the rest warm. `in_handler` is
-  // run by each handler. A call that gets stuck ends the program with a
-  // message.
-  OneThread(OnSwitch on_switch, std::function<void()> in_handler);
+  // Connects, and makes as many calls with messages of `message_bytes` there
+  // and back as make the rest warm. `in_handler` is run by each handler. A call
+  // that gets stuck ends the program with a message.
+  OneThread(size_t message_bytes, OnSwitch on_switch,
+            std::function<void()> in_handler);
   ~OneThread();
 
   OneThread(const OneThread&) = delete;
   OneThread& operator=(const OneThread&) = delete;
 
-  // A blocking unary call with kMessageBytes there and back. Ends the program
-  // where it fails.
+  // A blocking unary call. Ends the program where it fails.
   void Call();
 
  private:

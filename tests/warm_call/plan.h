@@ -19,6 +19,10 @@ enum class Extra {
 };
 inline constexpr int kExtraInstructions = 1000;
 
+// Messages: one that is sent as it is posted, and one out of registered memory.
+inline constexpr int kSmallBytes = 64;
+inline constexpr int kLargerBytes = 8192;
+
 // Of each count. Many times what a connection does once for some frames, such
 // as having a send signaled or receives posted again.
 inline constexpr int kCalls = 640;

@@ -1,13 +1,14 @@
 // Makes warm calls, on one thread for both sides (one_thread.h), and says what
 // they take. For warm_call_test.
 //
-//   warm_call counts FD      prints lines "EXTRA SIDE ALLOCATIONS LOCKS
-//                            SYSTEM_CALLS LAST", of kCalls calls; LAST is the
-//                            number of the last system call. FD: a tally
-//                            (tally.h)
+//   warm_call counts FD BYTES
+//                            prints lines "EXTRA SIDE ALLOCATIONS LOCKS
+//                            SYSTEM_CALLS LAST", of kCalls calls with messages
+//                            of BYTES; LAST is the number of the last system
+//                            call. FD: a tally (tally.h)
 //   warm_call instructions   under valgrind --tool=callgrind --instr-atstart=no
 //                            --collect-atstart=no: makes dumps named
-//                            "EXTRA SIDE", of kCalls calls
+//                            "EXTRA SIDE", of kCalls calls with small messages
 //
 // SIDE is client or server. EXTRA is what is added to the way of each call on
 // both sides: "nothing", or something that the counting must find.
@@ -76,9 +77,10 @@ void Do(Extra extra) {
 // Calls, and the bookkeeping of whose turn it is.
 class Measurement {
  public:
-  explicit Measurement(Tally* tally)
+  Measurement(int message_bytes, Tally* tally)
       : tally_(tally),
         both_(
+            static_cast<size_t>(message_bytes),
             [this](bool server) {
               SwitchTo(server ? Side::kServer : Side::kClient);
             },
@@ -123,10 +125,10 @@ void PrintDifference(const std::string& name, const Counts& before,
                after.last_system_call);
 }
 
-int CountCalls(int fd) {
+int CountCalls(int fd, int message_bytes) {
   Tally& tally = Tally::Map(fd);
   CountOnThisThread(&tally);
-  Measurement calls(&tally);
+  Measurement calls(message_bytes, &tally);
   for (const Extra extra :
        {Extra::kNothing, Extra::kAllocation, Extra::kPthreadLock,
         Extra::kAbslLock, Extra::kSystemCall}) {
@@ -147,7 +149,7 @@ int DumpInstructions() {
     std::fprintf(stderr, "not under valgrind, or built without its headers\n");
     return kNoValgrind;
   }
-  Measurement calls(nullptr);
+  Measurement calls(kSmallBytes, nullptr);
   CALLGRIND_START_INSTRUMENTATION;
   for (const Extra extra : {Extra::kNothing, Extra::kInstructions}) {
     calls.Add(extra);
@@ -164,9 +166,10 @@ int DumpInstructions() {
 
 int Main(const std::vector<std::string>& words) {
   int fd = -1;
-  if (words.size() == 2 && words[0] == "counts" &&
-      absl::SimpleAtoi(words[1], &fd)) {
-    return CountCalls(fd);
+  int bytes = 0;
+  if (words.size() == 3 && words[0] == "counts" &&
+      absl::SimpleAtoi(words[1], &fd) && absl::SimpleAtoi(words[2], &bytes)) {
+    return CountCalls(fd, bytes);
   }
   if (words.size() == 1 && words[0] == "instructions") {
     return DumpInstructions();
