@@ -51,8 +51,9 @@ class RequestHandoverTest : public ConnectionFixture {
     return second_->Accept(id, server_qp_, {});
   }
   CmEvent NextOfSecond() {
-    return pump().Await(second_.get()).value_or(
-        CmEvent{.type = Type::kListenFailed});
+    return pump()
+        .Await(second_.get())
+        .value_or(CmEvent{.type = Type::kListenFailed});
   }
   void ExpectSendArrives(ibv_qp* from, Side& sender, ibv_qp* to,
                          Side& receiver) {

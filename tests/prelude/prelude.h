@@ -1,8 +1,8 @@
 // What nearly all tests include, compiled once for all of them: reading it
 // takes longer than compiling most of them. Tests include what they use all the
 // same.
-#ifndef TESTS_PRELUDE_PRELUDE_H_
-#define TESTS_PRELUDE_PRELUDE_H_
+#ifndef VERBENA_TESTS_PRELUDE_PRELUDE_H_
+#define VERBENA_TESTS_PRELUDE_PRELUDE_H_
 
 #include <algorithm>
 #include <atomic>
@@ -26,4 +26,4 @@
 #include "absl/types/span.h"
 #include "gtest/gtest.h"
 
-#endif  // TESTS_PRELUDE_PRELUDE_H_
+#endif  // VERBENA_TESTS_PRELUDE_PRELUDE_H_
