@@ -18,9 +18,13 @@ PAYLOAD = 64
 LARGE = 1 << 20
 # READs (perftest), calls (Verbena) under way. rxe allows 16 READs or more on a QP.
 DEPTH = 16
-LATENCY_ROUND_TRIPS = 5000
-READS = 200
-SECONDS = 1.0
+# Some time for both sides alike: a second for the round trip, five for bandwidth.
+# Requests that are READ over one QP end DEPTH at a time, as answers queue up behind the
+# READs that follow; a window must hold many such lots, or it measures where it was cut.
+LATENCY_ROUND_TRIPS = 20000
+LATENCY_SECONDS = 1.0
+READS = 650
+BANDWIDTH_SECONDS = 5.0
 SECONDS_TO_RUN = 120
 
 SEND_LAT = "2 x ib_send_lat, 64 B"
@@ -58,12 +62,12 @@ def read_bandwidth(near, far):
     return perftest.gigabytes_per_s(lines)
 
 
-def rpc(binary, near, far, words):
+def rpc(binary, near, far, seconds, words):
     """One line of rpc_bench: client near, server far."""
     command = [
         binary, "--json", "--device=" + near.device, "--server_device=" + far.device,
         "--server_host=" + far.address, "--cpus=%d,%d" % (near.cpu, far.cpu),
-        "--seconds=%g" % SECONDS] + words
+        "--seconds=%g" % seconds] + words
     result = subprocess.run(command, stdout=subprocess.PIPE, text=True, timeout=SECONDS_TO_RUN,
                             check=False)
     if result.returncode != 0:
@@ -76,13 +80,18 @@ def run_round(binary):
     """Yields names and values."""
     near, far = ends()
     yield SEND_LAT, 2 * latency("ib_send_lat", near, far)
-    line = rpc(binary, near, far, ["--mode=latency", "--payload_bytes=%d" % PAYLOAD])
+    line = rpc(binary, near, far, LATENCY_SECONDS,
+               ["--mode=latency", "--payload_bytes=%d" % PAYLOAD])
     yield ROUND_TRIP, line["p50_ns"] / 1000
     yield READ_LAT, latency("ib_read_lat", near, far)
     large = ["--mode=bandwidth", "--payload_bytes=%d" % LARGE, "--concurrency=%d" % DEPTH]
-    yield ATTACHMENT_BW, rpc(binary, near, far, large + ["--attachment"])["gigabytes_per_s"]
+
+    def bandwidth(words):
+        return rpc(binary, near, far, BANDWIDTH_SECONDS, large + words)["gigabytes_per_s"]
+
+    yield ATTACHMENT_BW, bandwidth(["--attachment"])
     yield READ_BW, read_bandwidth(near, far)
-    yield BYTES_BW, rpc(binary, near, far, large)["gigabytes_per_s"]
+    yield BYTES_BW, bandwidth([])
 
 
 def summary(figures):
