@@ -27,14 +27,8 @@ constexpr int64_t kQuietEventsNs = 500'000;
 // A thousand clients that reconnect at once do not hold up the others' calls:
 // each event may create a QP, which takes a device up to a millisecond.
 constexpr int kCmEventsPerLook = 8;
-// A driver that lost its turn waits this long for it before it parks: the
-// thread that took it may only have had something to send.
-constexpr int64_t kRegainNs = 20'000;
 constexpr int64_t kLetOthersWakeNs = 20'000;
-constexpr int kMaxKeepers = 64;
 constexpr int64_t kDrainNs = 5'000'000'000;
-
-void CpuRelax() { __builtin_ia32_pause(); }
 
 absl::Status AddToEpoll(int epoll_fd, int fd) {
   epoll_event event = {};
@@ -213,19 +207,6 @@ bool Poller::Leave() {
   return false;
 }
 
-rpc::Event* Poller::FirstWaiter() const {
-  const auto found =
-      std::find_if(waiters_.begin(), waiters_.end(),
-                   [](const rpc::Event* waiter) { return !waiter->is_set(); });
-  return found == waiters_.end() ? nullptr : *found;
-}
-
-bool Poller::SomebodyWaits() const {
-  if (waiter_count_.load(std::memory_order_relaxed) == 0) return false;
-  absl::MutexLock lock(&waiters_mutex_);
-  return FirstWaiter() != nullptr;
-}
-
 // ---- Driving.
 
 void Poller::Wait(rpc::Event& event) {
@@ -238,23 +219,6 @@ void Poller::Wait(rpc::Event& event) {
       WaitForTurn(event);
     }
   }
-}
-
-void Poller::WaitForTurn(rpc::Event& event) {
-  {
-    absl::MutexLock lock(&waiters_mutex_);
-    waiters_.push_back(&event);
-    waiter_count_.fetch_add(1, std::memory_order_seq_cst);
-  }
-  event.PrepareSleep();
-  if (turnstile_.IsOpen()) {
-    event.CancelSleep();
-  } else {
-    event.Sleep();
-  }
-  absl::MutexLock lock(&waiters_mutex_);
-  waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &event));
-  waiter_count_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
 template <typename Done>
@@ -524,35 +488,12 @@ void Poller::Sleep(Role role, Done done) {
   if (turnstile_.TryEnter()) LookAroundNextTurn();
 }
 
-// ---- Keepers.
-
-void Poller::StartKeepers() {
-  if (keepers_started_.exchange(true)) return;
-  PollerMonitor::Get().Add(this);
-  SendKeeper();
-}
-
-void Poller::StopKeepers() {
-  if (!keepers_started_.load()) return;
-  PollerMonitor::Get().Remove(this);
-  std::vector<std::thread> keepers;
-  {
-    absl::MutexLock lock(&keepers_mutex_);
-    stopping_.store(true, std::memory_order_seq_cst);
-    keepers.swap(keepers_);
-  }
-  // Nobody reads the wake-up any more: it wakes whoever goes to sleep, too.
-  WakeSleepers();
-  for (std::thread& keeper : keepers) keeper.join();
-  keepers_started_.store(false);
-}
-
-bool Poller::IsKeeperThread() const {
-  absl::MutexLock lock(&keepers_mutex_);
-  return std::any_of(keepers_.begin(), keepers_.end(),
-                     [](const std::thread& keeper) {
-                       return keeper.get_id() == std::this_thread::get_id();
-                     });
+// A thread that waits for its answer gets it without a hand-over where it
+// drives itself.
+void Poller::DriveForOthers() {
+  DriveUntil(Role::kKeeper, [this] {
+    return stopping_.load(std::memory_order_relaxed) || SomebodyWaits();
+  });
 }
 
 void Poller::Drain() {
@@ -574,65 +515,6 @@ void Poller::Drain() {
              "a poller ends with connections that do not flush");
   }
   if (turnstile_.HeldByMe()) turnstile_.Release();
-}
-
-void Poller::KeeperMain() {
-  while (!stopping_.load(std::memory_order_seq_cst)) {
-    const int64_t give_up_ns = NowNs() + kRegainNs;
-    bool entered;
-    while (!(entered = turnstile_.TryEnter()) && NowNs() < give_up_ns) {
-      CpuRelax();
-    }
-    if (!entered) {
-      ParkKeeper();
-      continue;
-    }
-    // Whoever waits may get no CPU just now: something is done in any case.
-    Turn();
-    if (!turnstile_.HeldByMe()) continue;
-    // A thread that waits for its answer gets it without a hand-over where it
-    // drives itself.
-    DriveUntil(Role::kKeeper, [this] {
-      return stopping_.load(std::memory_order_relaxed) || SomebodyWaits();
-    });
-    if (turnstile_.HeldByMe() && Leave()) ParkKeeper();
-  }
-}
-
-void Poller::ParkKeeper() {
-  absl::MutexLock lock(&keepers_mutex_);
-  ++parked_keepers_;
-  active_keepers_.fetch_sub(1, std::memory_order_seq_cst);
-  const auto called = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(keepers_mutex_) {
-    return called_keepers_ > 0 || stopping_.load();
-  };
-  keepers_mutex_.Await(absl::Condition(&called));
-  active_keepers_.fetch_add(1, std::memory_order_seq_cst);
-  --parked_keepers_;
-  if (called_keepers_ > 0) --called_keepers_;
-}
-
-void Poller::SendKeeper() {
-  absl::MutexLock lock(&keepers_mutex_);
-  if (stopping_.load() || !keepers_started_.load()) return;
-  if (called_keepers_ > 0) return;
-  if (parked_keepers_ > 0) {
-    ++called_keepers_;
-  } else if (keepers_.size() < kMaxKeepers) {
-    active_keepers_.fetch_add(1, std::memory_order_seq_cst);
-    keepers_.emplace_back([this] { KeeperMain(); });
-  }
-}
-
-bool Poller::IsQuiet() const {
-  return sleepers_.load(std::memory_order_seq_cst) > 0 &&
-         !Turnstile::IsHeld(turnstile_.Observe());
-}
-
-bool Poller::IsNeglected(uint64_t last_observed) const {
-  return !Turnstile::IsHeld(last_observed) &&
-         turnstile_.Observe() == last_observed &&
-         sleepers_.load(std::memory_order_seq_cst) == 0;
 }
 
 }  // namespace rdma
