@@ -10,13 +10,24 @@ namespace rdma {
 void FaultPlan::FailCall(int index, int error) {
   absl::MutexLock lock(&mutex_);
   failing_index_ = index;
+  failing_name_.clear();
+  error_ = error;
+  failed_call_.clear();
+}
+
+void FaultPlan::FailFirst(std::string_view call, int error) {
+  absl::MutexLock lock(&mutex_);
+  failing_index_ = -1;
+  failing_name_ = std::string(call);
   error_ = error;
   failed_call_.clear();
 }
 
 int FaultPlan::OnCall(std::string_view call) {
   absl::MutexLock lock(&mutex_);
-  if (calls_++ != failing_index_) return 0;
+  const bool by_name = !failing_name_.empty() && call == failing_name_;
+  if (calls_++ != failing_index_ && !by_name) return 0;
+  failing_name_.clear();
   failed_call_ = std::string(call);
   return error_;
 }

@@ -31,6 +31,9 @@ class FaultPlan {
   // The call number `index`, counted from 0 over all objects, fails with
   // `error`; so does none before or after it. Forgets what was planned before.
   void FailCall(int index, int error);
+  // The same for the first call named `call` from now on: where threads call,
+  // numbers change hands from run to run.
+  void FailFirst(std::string_view call, int error);
 
   // Counts a call named `call`. 0: it is to be made; else the errno that it is
   // to fail with, without being made.
@@ -53,6 +56,7 @@ class FaultPlan {
   mutable absl::Mutex mutex_;
   int calls_ ABSL_GUARDED_BY(mutex_) = 0;
   int failing_index_ ABSL_GUARDED_BY(mutex_) = -1;
+  std::string failing_name_ ABSL_GUARDED_BY(mutex_);
   int error_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string failed_call_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, int> alive_ ABSL_GUARDED_BY(mutex_);
