@@ -22,6 +22,7 @@ void Call::Reset() {
   static constexpr CallState kFresh;
   static_cast<CallState&>(*this) = kFresh;
   inbox.clear();
+  held_back.reset();
   if (!outcome.status.ok()) outcome.status = absl::OkStatus();
   outcome.may_have_run = true;
   cut_off.store(false, std::memory_order_relaxed);

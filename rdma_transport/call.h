@@ -9,12 +9,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "rdma_transport/frame.h"
+#include "rdma_transport/owned_frame.h"
 #include "rdma_transport/timer_wheel.h"
 #include "rpc/buffer.h"
 #include "rpc/transport.h"
@@ -64,6 +67,14 @@ struct CallState {
   bool sent_end = false;
   bool received_end = false;
 
+  // Flow control of a stream, in bytes; see docs/flow_control.md. What this
+  // side may send and what the peer may; at or below 0: nothing.
+  int64_t send_window = kStreamWindow;
+  int64_t receive_window = kStreamWindow;
+  int64_t window_size = kStreamWindow;  // of what the peer may send
+  bool was_held_back = false;           // a frame waited for send_window
+  bool window_is_wanted = false;        // the peer's did
+
   // Delivery. While `busy`, a callback runs, perhaps on a thread that no longer
   // drives; what happens meanwhile waits in the inbox.
   bool busy = false;
@@ -88,6 +99,8 @@ struct CallState {
 
 struct Call final : public Timer, public CallState {
   std::vector<std::unique_ptr<HeldFrame>> inbox;  // almost always empty
+  // Frames that wait for send_window; null: none.
+  std::unique_ptr<std::deque<OwnedFrame>> held_back;
   rpc::CallOutcome outcome;
   std::atomic<bool> cut_off{false};
 

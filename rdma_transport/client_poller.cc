@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "rdma_transport/connection.h"
 
 namespace rdma {
 namespace {
@@ -64,6 +65,7 @@ rpc::Limits LimitsOf(const Poller::Options& options) {
   limits.max_message_bytes = std::numeric_limits<int32_t>::max();  // protobuf's
   limits.max_attachment_bytes = uint64_t{1}
                                 << 48;  // of an address, on the wire
+  limits.stream_window_bytes = kStreamWindow;
   return limits;
 }
 
@@ -76,6 +78,21 @@ absl::StatusOr<std::unique_ptr<ClientPoller>> ClientPoller::Create(
   result->poller = *std::move(poller);
   result->delivery.Init(result->poller.get());
   return result;
+}
+
+bool ClientPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame& frame) {
+  Call* const call = poller->calls().Find(handle);
+  if (call == nullptr || call->connection == nullptr) return false;
+  const bool sent = call->connection->SendData(*call, frame) && !frame.end;
+  if (sent && !frame.sent_by_result) delivery.Sent(*call);
+  return sent && frame.sent_by_result;
+}
+
+void ClientPoller::Release(rpc::CallHandle handle, uint64_t window_bytes,
+                           bool drained) {
+  Call* const call = poller->calls().Find(handle);
+  if (call == nullptr || call->connection == nullptr) return;
+  call->connection->Release(*call, window_bytes, drained);
 }
 
 ClientPoller::~ClientPoller() {

@@ -3,6 +3,7 @@
 #ifndef VERBENA_RDMA_TRANSPORT_CLIENT_POLLER_H_
 #define VERBENA_RDMA_TRANSPORT_CLIENT_POLLER_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -16,6 +17,10 @@ namespace rdma {
 struct ClientPoller {
   CallDelivery delivery;
   std::unique_ptr<Poller> poller;
+
+  // What transports do with calls, on the driver's thread: rpc/transport.h.
+  bool Send(rpc::CallHandle handle, rpc::OutgoingFrame& frame);
+  void Release(rpc::CallHandle handle, uint64_t window_bytes, bool drained);
 
   // A shared one for `options`, made where it is not there yet: each of
   // options.pollers in turn. The last reference may go on any thread, also on

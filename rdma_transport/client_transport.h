@@ -29,8 +29,12 @@ class ClientTransport final : public rpc::ClientTransport {
                             rpc::CallSink* sink) override {
     return endpoint_->StartCall(options, std::move(frame), sink);
   }
-  void Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame) override {
-    endpoint_->Send(call, std::move(frame));
+  bool Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame) override {
+    return endpoint_->Send(call, std::move(frame));
+  }
+  void Release(rpc::CallHandle call, uint64_t window_bytes,
+               bool drained) override {
+    endpoint_->Release(call, window_bytes, drained);
   }
   void Cancel(rpc::CallHandle call, absl::Status reason) override {
     endpoint_->Cancel(call, std::move(reason));

@@ -358,6 +358,17 @@ void Connection::OnKeepaliveTimer() {
 
 // ---- Calls.
 
+namespace {
+
+// As FrameView::WindowBytes has it.
+int64_t WindowBytesOf(const rpc::OutgoingFrame& frame) {
+  return kFrameWindow +
+         static_cast<int64_t>(frame.small_message.size() +
+                              frame.message.size() + frame.attachment.size());
+}
+
+}  // namespace
+
 bool Connection::HasFreeSlot() const {
   return !free_slots_.empty() || slots_.size() < peer_max_calls_;
 }
@@ -389,20 +400,25 @@ void Connection::OpenCall(Call& call, rpc::OutgoingFrame& frame) {
   }
   call.sequence = next_sequence_++;
   AttachCall(call, slot);
-  if (SendAtOnce(FrameKind::kOpen, call, frame)) return;
-
-  Outgoing out;
-  out.fields.kind = FrameKind::kOpen;
-  out.fields.method_path = owner_->PathOf(call.method_index);
-  out.method_index = call.method_index;
-  out.deadline = call.deadline;
-  SendFrame(call, frame, out);
+  const bool more_follow = !frame.end;
+  if (more_follow) call.send_window -= WindowBytesOf(frame);
+  bool sent = SendAtOnce(FrameKind::kOpen, call, frame);
+  if (!sent) {
+    Outgoing out;
+    out.fields.kind = FrameKind::kOpen;
+    out.fields.method_path = owner_->PathOf(call.method_index);
+    out.method_index = call.method_index;
+    out.deadline = call.deadline;
+    sent = SendFrame(call, frame, out);
+  }
+  if (sent && more_follow) NotifySent(call.handle);
 }
 
-void Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
-  if (call.connection != this || call.sent_end) return;
+inline bool Connection::SendNow(Call& call, rpc::OutgoingFrame& frame) {
   const bool ends_call = frame.end && !is_client_;
-  if (!SendAtOnce(FrameKind::kData, call, frame)) {
+  if (!frame.end) call.send_window -= WindowBytesOf(frame);
+  bool sent = SendAtOnce(FrameKind::kData, call, frame);
+  if (!sent) {
     Outgoing out;
     out.fields.kind = FrameKind::kData;
     out.fields.detail = frame.status_code;
@@ -412,7 +428,7 @@ void Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
       out.says_done = true;
       out.invalidate_rkey = call.done_rkey;
     }
-    SendFrame(call, frame, out);
+    sent = SendFrame(call, frame, out);
   }
   if (ends_call && call.connection == this) {
     if (!reads_.empty() || !waiting_reads_.empty()) AbandonReads(call.handle);
@@ -422,14 +438,50 @@ void Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
     DetachCall(call);
     delivery_->CloseInOrder(call);
   }
+  return sent;
 }
 
-void Connection::SendFrame(Call& call, rpc::OutgoingFrame& frame,
+bool Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
+  if (call.connection != this || call.sent_end) return false;
+  // Where frames are held back, there is no window; see SendHeldBack.
+  if (call.send_window <= 0) [[unlikely]] {
+    const bool needs_window = frame.has_message || !frame.attachment.empty();
+    if (needs_window || call.held_back != nullptr) {
+      HoldBack(call, frame);
+      return false;
+    }
+  }
+  return SendNow(call, frame);
+}
+
+void Connection::HoldBack(Call& call, rpc::OutgoingFrame& frame) {
+  if (call.held_back == nullptr) {
+    call.held_back = std::make_unique<std::deque<OwnedFrame>>();
+  }
+  call.was_held_back = true;
+  call.sent_end = frame.end;
+  call.held_back->emplace_back(std::move(frame));
+}
+
+void Connection::SendHeldBack(Call& call) {
+  while (call.held_back != nullptr && call.send_window > 0 &&
+         call.connection == this) {
+    OwnedFrame& frame = call.held_back->front();
+    const bool last = frame.get().end;
+    if (SendNow(call, frame.get()) && !last) NotifySent(call.handle);
+    call.held_back->pop_front();
+    if (call.held_back->empty()) call.held_back.reset();
+  }
+}
+
+bool Connection::SendFrame(Call& call, rpc::OutgoingFrame& frame,
                            Outgoing& out) {
+  const bool wants_window = std::exchange(call.was_held_back, false);
   out.fields.slot = call.slot;
   out.fields.call_sequence = call.sequence;
-  out.fields.flags =
-      (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
+  out.fields.flags = (frame.end ? kEnd : 0) |
+                     (frame.has_message ? kHasMessage : 0) |
+                     (wants_window ? kWantWindow : 0);
   out.header = frame.header;
   out.small_message = frame.small_message;
   out.message = std::move(frame.message);
@@ -437,7 +489,7 @@ void Connection::SendFrame(Call& call, rpc::OutgoingFrame& frame,
   out.call = call.handle;
   out.notify_sent = !frame.end;
   call.sent_end = frame.end;
-  Submit(out);
+  return Submit(out);
 }
 
 void Connection::FinishCall(Call& call) {

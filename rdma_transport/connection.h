@@ -87,8 +87,11 @@ class Connection final : public PolledConnection, public CmEventHandler {
 
   // Client: opens `call` with its first frame. May close the call.
   void OpenCall(Call& call, rpc::OutgoingFrame& frame);
-  // Sends a further frame; a server's `end` ends the call.
-  void SendData(Call& call, rpc::OutgoingFrame& frame);
+  // Sends a further frame; a server's `end` ends the call. True: it is sent;
+  // else the call's sink hears OnSent, unless it is the last.
+  bool SendData(Call& call, rpc::OutgoingFrame& frame);
+  // The call's application has taken so much; see ClientTransport::Release.
+  void Release(Call& call, uint64_t window_bytes, bool drained);
   // Client: the call's last frame is about to be delivered.
   void FinishCall(Call& call);
   // Ends the call here, and tells the peer. `not_run`: no handler saw it.
@@ -188,8 +191,13 @@ class Connection final : public PolledConnection, public CmEventHandler {
 
   // Sending (connection_send.cc).
   bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
-  void SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
-  void Submit(Outgoing& out);
+  // These three return as SendData does.
+  bool SendNow(Call& call, rpc::OutgoingFrame& frame);
+  bool SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
+  bool Submit(Outgoing& out);
+  void HoldBack(Call& call, rpc::OutgoingFrame& frame);
+  void SendHeldBack(Call& call);
+  void NotifySent(rpc::CallHandle call);
   absl::Status PrepareOpen(Outgoing& out);
   void Queue(Outgoing& out);
   void FlushQueue();
@@ -246,6 +254,10 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void RefuseOfferOf(const FrameView& view);
   void OnReset(const FrameView& view);
   void OnCredit(const FrameView& view);
+  void OnWindow(const FrameView& view);
+  // Takes a frame off the call's window, but for the last, after which there is
+  // nothing to hold back. False: it went beyond, and the call is over.
+  bool TakeWindow(const FrameView& view, Call& call);
   const char* DefineMethod(const FrameView& view);
   Call* FindCall(const FrameView& view);
   Call* CreateServerCall(const FrameView& view);

@@ -132,11 +132,7 @@ void Connection::AnswerOffer(const OfferKey& key, uint32_t invalidated_rkey,
                              bool all) {
   while (Offer* const offer = offers_.FindOldest(key)) {
     offers_.MarkAnswered(*offer);
-    if (offer->notify_sent) {
-      if (Call* const call = poller_->calls().Find(offer->call)) {
-        if (call->connection == this) delivery_->Sent(*call);
-      }
-    }
+    if (offer->notify_sent) NotifySent(offer->call);
     RevokeOffer(*offer, invalidated_rkey);
     if (!all) return;
   }
@@ -250,6 +246,7 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
   held->frame.has_message = view.has(kHasMessage);
   held->frame.end = view.has(kEnd);
   held->frame.status_code = view.fields.detail;
+  held->frame.window_bytes = static_cast<uint64_t>(view.WindowBytes());
   // A part that came with the frame itself is kept, not the receive buffer.
   const auto copy = [](absl::Span<const std::byte> bytes) {
     if (bytes.empty()) return rpc::BufferChain();

@@ -14,8 +14,9 @@ namespace rdma {
 namespace {
 
 constexpr uint32_t kMaxWindow = 256;
-// Frames of a call that wait for its callbacks.
-constexpr size_t kMaxInboxFrames = 16;
+// What a stream's window may grow to; more than that has no peer granted.
+constexpr int64_t kMaxStreamWindow = 4 << 20;
+constexpr int64_t kMostWindow = int64_t{1} << 56;
 constexpr int64_t kShrinkAfterNs = 1'000'000'000;
 
 absl::Span<const std::byte> BytesOf(const rpc::Buffer& buffer) {
@@ -111,6 +112,8 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
                          invalidated_rkey, /*all=*/false);
     case FrameKind::kCredit:
       return OnCredit(view);
+    case FrameKind::kWindow:
+      return OnWindow(view);
     case FrameKind::kGoAway:
       if (!is_client_) return ProtocolError("a client that goes away");
       return owner_->OnGoAway(*this);
@@ -198,6 +201,7 @@ void Connection::OnOpen(const FrameView& view, rpc::Buffer&& buffer) {
     if (view.has_offer()) RefuseOfferOf(view);
     return;
   }
+  if (!view.has(kEnd) && !TakeWindow(view, *call)) return;
   if (view.has_offer()) return StartRead(view, *call, /*opens=*/true);
   if (CheckEagerLimits(view, *call)) {
     Deliver(*call, view, std::move(buffer), /*opens=*/true);
@@ -235,13 +239,7 @@ void Connection::OnData(const FrameView& view, rpc::Buffer&& buffer,
     if (view.has_offer()) RefuseOfferOf(view);
     return;
   }
-  if (call->inbox.size() >= kMaxInboxFrames) {
-    ResetCall(*call, absl::ResourceExhaustedError(absl::StrCat(
-                         "more than ", kMaxInboxFrames,
-                         " frames of one call wait to be received")));
-    if (view.has_offer()) RefuseOfferOf(view);
-    return;
-  }
+  if (!view.has(kEnd) && !TakeWindow(view, *call)) return;
   call->received_end = view.has(kEnd);
   if (view.has_offer()) return StartRead(view, *call, /*opens=*/false);
   if (!CheckEagerLimits(view, *call)) return;
@@ -259,6 +257,9 @@ void Connection::Deliver(Call& call, const FrameView& view,
   frame.has_message = view.has(kHasMessage);
   frame.end = view.has(kEnd);
   frame.status_code = view.fields.detail;
+  if (!frame.end) {
+    frame.window_bytes = static_cast<uint64_t>(view.WindowBytes());
+  }
   if (!view.attachment.empty()) {
     frame.attachment = rpc::BufferChain(buffer.Slice(
         static_cast<size_t>(view.attachment.data() - buffer.data()),
@@ -300,6 +301,51 @@ void Connection::SendDone(Call& call) {
   call.owes_done = false;
   SendControl(FrameKind::kDone, {call.slot, call.sequence}, 0, {}, 0,
               call.done_rkey);
+}
+
+// ---- A stream's window.
+
+bool Connection::TakeWindow(const FrameView& view, Call& call) {
+  if (call.receive_window <= 0) {
+    ResetCall(call, absl::InternalError(
+                        "the peer sent more than the stream's window"));
+    if (view.has_offer()) RefuseOfferOf(view);
+    return false;
+  }
+  call.receive_window -= view.WindowBytes();
+  if (view.fields.kind == FrameKind::kData && view.has(kWantWindow)) {
+    call.window_is_wanted = true;
+  }
+  return true;
+}
+
+void Connection::OnWindow(const FrameView& view) {
+  Call* const call = FindCall(view);
+  if (call == nullptr) return;
+  call->send_window += view.fields.detail;
+  if (call->send_window > kMostWindow) {
+    return ProtocolError("a larger window than there can be");
+  }
+  SendHeldBack(*call);
+}
+
+void Connection::Release(Call& call, uint64_t window_bytes, bool drained) {
+  if (call.connection != this || call.received_end) return;
+  auto grant = static_cast<int64_t>(window_bytes);
+  // The reader is faster than the window lets the peer be.
+  if (drained && std::exchange(call.window_is_wanted, false)) {
+    const int64_t extra =
+        std::min(call.window_size, kMaxStreamWindow - call.window_size);
+    call.window_size += extra;
+    grant += extra;
+  }
+  call.receive_window += grant;
+  while (grant > 0) {
+    const auto part =
+        static_cast<uint32_t>(std::min<int64_t>(grant, UINT32_MAX));
+    SendControl(FrameKind::kWindow, {call.slot, call.sequence}, part);
+    grant -= part;
+  }
 }
 
 // ---- Credits.

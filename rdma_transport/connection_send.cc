@@ -52,10 +52,10 @@ bool Connection::SendAtOnce(FrameKind kind, Call& call,
   const size_t front_bytes =
       kFramePrefixBytes + (opens ? kOpenExtraBytes : 0) + frame.header.size();
   const size_t frame_bytes = front_bytes + frame.small_message.size();
-  if (state_ != State::kUp || frame_bytes > at_once_limit_ || !frame.end ||
+  if (state_ != State::kUp || frame_bytes > at_once_limit_ ||
       !frame.message.empty() || !frame.attachment.empty() || call.owes_done ||
-      starved_ || !queue_.empty() || !send_credits_.CanSend() ||
-      !send_queue_.HasRoom(1)) {
+      call.was_held_back || starved_ || !queue_.empty() ||
+      !send_credits_.CanSend() || !send_queue_.HasRoom(1)) {
     return false;
   }
   FrameFields fields;
@@ -69,7 +69,7 @@ bool Connection::SendAtOnce(FrameKind kind, Call& call,
     fields.detail = frame.status_code;
   }
   fields.kind = kind;
-  fields.flags = kEnd | (frame.has_message ? kHasMessage : 0);
+  fields.flags = (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
   fields.slot = call.slot;
   fields.call_sequence = call.sequence;
   fields.credits = GrantCredits();
@@ -96,7 +96,7 @@ bool Connection::SendAtOnce(FrameKind kind, Call& call,
   wr.opcode = IBV_WR_SEND_WITH_IMM;
   wr.send_flags = IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0);
   wr.imm_data = htonl(EncodeTag(fields));
-  call.sent_end = true;
+  call.sent_end = frame.end;
   if (!PostWorkRequests(&wr)) return true;
   ++frames_;
   answer_due_ = false;
@@ -106,16 +106,26 @@ bool Connection::SendAtOnce(FrameKind kind, Call& call,
   return true;
 }
 
-void Connection::Submit(Outgoing& out) {
-  if (state_ != State::kUp) return;
+bool Connection::Submit(Outgoing& out) {
+  if (state_ != State::kUp) return false;
   if (queue_.empty() && send_credits_.CanSend()) {
     const absl::StatusOr<PostResult> result = Post(out);
-    if (!result.ok()) return FailFrame(out, result.status());
-    if (*result == PostResult::kPosted) return;
+    if (!result.ok()) {
+      FailFrame(out, result.status());
+      return false;
+    }
+    // An offer tells later.
+    if (*result == PostResult::kPosted) return out.notify_sent;
   } else if (!send_credits_.CanSend()) {
     starved_ = true;
   }
   Queue(out);
+  return false;
+}
+
+void Connection::NotifySent(rpc::CallHandle handle) {
+  Call* const call = poller_->calls().Find(handle);
+  if (call != nullptr && call->connection == this) delivery_->Sent(*call);
 }
 
 void Connection::Queue(Outgoing& out) {
@@ -143,7 +153,11 @@ void Connection::FlushQueue() {
     if (result.ok() && *result == PostResult::kBlocked) return;
     QueuedFrame done = std::move(queue_.front());
     queue_.pop_front();
-    if (!result.ok()) FailFrame(done.out, result.status());
+    if (!result.ok()) {
+      FailFrame(done.out, result.status());
+    } else if (done.out.notify_sent) {
+      NotifySent(done.out.call);
+    }
     if (state_ != State::kUp) return;
   }
 }
@@ -494,11 +508,6 @@ void Connection::AfterPost(const Outgoing& out) {
   }
   if (is_message && !by_offer) {
     poller_->counters().eager_messages_sent.Add(1);
-  }
-  if (out.notify_sent) {
-    if (Call* const call = poller_->calls().Find(out.call)) {
-      if (call->connection == this) delivery_->Sent(*call);
-    }
   }
 }
 

@@ -121,19 +121,25 @@ void Endpoint::Start(Call& call, const rpc::CallOptions& options,
   if (connection_ == nullptr && !failing) StartConnecting();
 }
 
-void Endpoint::Send(rpc::CallHandle handle, rpc::OutgoingFrame&& frame) {
-  Poller& poller = *poller_->poller;
-  const auto send = [this, handle](rpc::OutgoingFrame& outgoing) {
-    Call* const call = poller_->poller->calls().Find(handle);
-    if (call != nullptr && call->connection != nullptr) {
-      call->connection->SendData(*call, outgoing);
-    }
-  };
-  if (poller.RunNow([&] { send(frame); })) return;
-  poller.Run([self = shared_from_this(), send,
-              owned = std::make_unique<OwnedFrame>(std::move(frame))] {
-    send(owned->get());
-  });
+bool Endpoint::Send(rpc::CallHandle handle, rpc::OutgoingFrame&& frame) {
+  bool sent = false;
+  if (poller_->poller->RunNow([&] { sent = poller_->Send(handle, frame); })) {
+    return sent;
+  }
+  poller_->poller->Run(
+      [self = shared_from_this(), handle,
+       owned = std::make_unique<OwnedFrame>(std::move(frame))] {
+        self->poller_->Send(handle, owned->get());
+      });
+  return false;
+}
+
+void Endpoint::Release(rpc::CallHandle handle, uint64_t window_bytes,
+                       bool drained) {
+  poller_->poller->Run(
+      [self = shared_from_this(), handle, window_bytes, drained] {
+        self->poller_->Release(handle, window_bytes, drained);
+      });
 }
 
 void Endpoint::Cancel(rpc::CallHandle handle, absl::Status reason) {

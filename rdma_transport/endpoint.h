@@ -44,7 +44,8 @@ class Endpoint final : public ConnectionOwner,
   uint32_t RegisterMethod(std::string_view path);
   rpc::CallHandle StartCall(const rpc::CallOptions& options,
                             rpc::OutgoingFrame&& frame, rpc::CallSink* sink);
-  void Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame);
+  bool Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame);
+  void Release(rpc::CallHandle call, uint64_t window_bytes, bool drained);
   void Cancel(rpc::CallHandle call, absl::Status reason);
   void Wait(rpc::Event& event) { poller_->poller->Wait(event); }
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes);

@@ -91,6 +91,21 @@ Segment DecodeSegment(const std::byte* in) {
   return {Load<uint64_t>(in), Load<uint64_t>(in + 8), Load<uint32_t>(in + 16)};
 }
 
+// Segments are at most 2^48 bytes each, 64 of them.
+int64_t FrameView::WindowBytes() const {
+  if (has(kEnd)) return 0;
+  const auto bytes_of = [](absl::Span<const std::byte> part, bool offered) {
+    if (!offered) return static_cast<int64_t>(part.size());
+    int64_t bytes = 0;
+    for (size_t at = 0; at < part.size(); at += kSegmentBytes) {
+      bytes += static_cast<int64_t>(DecodeSegment(part.data() + at).length);
+    }
+    return bytes;
+  };
+  return kFrameWindow + bytes_of(message, has(kMessageOffer)) +
+         bytes_of(attachment, has(kAttachmentOffer));
+}
+
 const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
                         FrameView* view) {
   FrameFields& fields = view->fields;

@@ -18,7 +18,8 @@
 //        6    2  header_bytes
 //        8    4  message_bytes   or, with kMessageOffer, the number of segments
 //       12    4  detail          kOpen: method number; kData with kEnd, kReset:
-//                                status code; kCredit: credits given back
+//                                status code; kCredit: credits given back;
+//                                kWindow: bytes
 //       16    8  timeout_us      kOpen only; 0: no deadline
 //            2+n path length and path    with kMethodDefinition only
 //              n header
@@ -46,8 +47,9 @@ enum class FrameKind : uint8_t {
   kDone = 4,    // the receiver of an offer has all of it, or wants none of it
   kCredit = 5,  // nothing but credits
   kGoAway = 6,  // server: opens no more calls on this connection
+  kWindow = 7,  // a call's receiver takes so many more bytes (detail)
 };
-inline constexpr uint8_t kMaxFrameKind = 6;
+inline constexpr uint8_t kMaxFrameKind = 7;
 
 enum FrameFlag : uint8_t {
   kEnd = 1 << 0,               // the last frame of its direction
@@ -57,6 +59,7 @@ enum FrameFlag : uint8_t {
   kMethodDefinition = 1 << 4,  // kOpen: gives the method's number its path
   kWantCredits = 1 << 5,       // the sender was held up for credits
   kNotRun = 1 << 6,            // kReset: no handler has seen the call
+  kWantWindow = 1 << 6,        // kData: was held back by the call's window
   kWantAnswer = 1 << 7,        // kCredit: keepalive; asks for any frame
 };
 
@@ -68,6 +71,11 @@ inline constexpr size_t kSegmentBytes = 24;
 // Of one offer; longer chains are gathered before they are offered.
 inline constexpr size_t kMaxSegments = 32;
 inline constexpr size_t kMaxPathBytes = 1024;
+
+// What each direction of a call may have on its way to begin with, and what a
+// frame takes of it besides its message and attachment.
+inline constexpr int64_t kStreamWindow = 64 << 10;
+inline constexpr int64_t kFrameWindow = 64;
 
 // What one connection defines of methods, counted by either side: a server
 // keeps the paths as long as the connection lives.
@@ -137,6 +145,8 @@ struct FrameView {
   bool has_offer() const {
     return (fields.flags & (kMessageOffer | kAttachmentOffer)) != 0;
   }
+  // What the frame takes of its call's window.
+  int64_t WindowBytes() const;
 };
 
 // Takes apart what a peer sent; trusts none of it. Returns null, or what is

@@ -214,20 +214,24 @@ void ServerPoller::OnCallRefused(Call& call) {
   }
 }
 
-void ServerPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame&& frame) {
+bool ServerPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame&& frame) {
   Poller& poller = *poller_->poller;
-  const auto send = [&poller, handle](rpc::OutgoingFrame& outgoing) {
-    Call* const call = poller.calls().Find(handle);
-    if (call != nullptr && call->connection != nullptr) {
-      call->connection->SendData(*call, outgoing);
-    }
-  };
-  const auto send_now = [&] { send(frame); };
-  if (frame.last_act ? poller.RunAndStay(send_now) : poller.RunNow(send_now)) {
-    return;
+  bool sent = false;
+  const auto send = [&] { sent = poller_->Send(handle, frame); };
+  if (frame.last_act ? poller.RunAndStay(send) : poller.RunNow(send)) {
+    return sent;
   }
-  poller.Run([send, owned = std::make_unique<OwnedFrame>(std::move(frame))] {
-    send(owned->get());
+  poller.Run(
+      [this, handle, owned = std::make_unique<OwnedFrame>(std::move(frame))] {
+        poller_->Send(handle, owned->get());
+      });
+  return false;
+}
+
+void ServerPoller::Release(rpc::CallHandle handle, uint64_t window_bytes,
+                           bool drained) {
+  poller_->poller->Run([this, handle, window_bytes, drained] {
+    poller_->Release(handle, window_bytes, drained);
   });
 }
 

@@ -44,7 +44,8 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   // Undoes the last Listen, which was OK.
   void TakeBackListen();
   void Start(rpc::ServerSink* sink);
-  void Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame);
+  bool Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame);
+  void Release(rpc::CallHandle call, uint64_t window_bytes, bool drained);
   void Cancel(rpc::CallHandle call, absl::Status reason);
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes);
   std::string device() const;

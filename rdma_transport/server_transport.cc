@@ -147,8 +147,13 @@ absl::Status ServerTransport::Start(rpc::ServerSink* sink) {
   return absl::OkStatus();
 }
 
-void ServerTransport::Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame) {
-  PollerOf(call).Send(call, std::move(frame));
+bool ServerTransport::Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame) {
+  return PollerOf(call).Send(call, std::move(frame));
+}
+
+void ServerTransport::Release(rpc::CallHandle call, uint64_t window_bytes,
+                              bool drained) {
+  PollerOf(call).Release(call, window_bytes, drained);
 }
 
 void ServerTransport::Cancel(rpc::CallHandle call, absl::Status reason) {

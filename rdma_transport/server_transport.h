@@ -30,7 +30,9 @@ class ServerTransport final : public rpc::ServerTransport {
   const rpc::Limits& limits() const override { return limits_; }
   absl::StatusOr<int> AddListeningPort(std::string_view address) override;
   absl::Status Start(rpc::ServerSink* sink) override;
-  void Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame) override;
+  bool Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame) override;
+  void Release(rpc::CallHandle call, uint64_t window_bytes,
+               bool drained) override;
   void Cancel(rpc::CallHandle call, absl::Status reason) override;
   absl::StatusOr<rpc::Buffer> AllocateBuffer(rpc::CallHandle call,
                                              size_t bytes) override;

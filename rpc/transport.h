@@ -8,13 +8,18 @@
 // A call is two sequences of frames, one each way. The client's first frame
 // opens the call and names its method; the frame with `end` set is the last of
 // its direction. A unary call is one frame each way, both with `end`. Streams
-// use the same frames with more of them (their flow control uses OnSent and
-// CallSink::OnFrame's return; see below).
+// are the same with more frames.
 //
 //   client                                server
 //   StartCall(method, frame{end})  ---->  ServerSink::OnCall(frame) -> sink
 //   sink->OnFrame(frame{end})      <----  Send(call, frame{end})
 //   sink->OnClosed(OK)                    sink->OnClosed(OK)
+//
+// Each direction of a call has a window in bytes, so that a slow reader holds
+// back its stream and nothing else: frames that find none left wait, and OnSent
+// tells when they went (or Send's result, at once). What a frame took
+// (IncomingFrame::window_bytes) the receiver gives back with Release once its
+// application has taken the message. A direction's last frame takes nothing.
 //
 // Threads: the functions of ClientTransport and ServerTransport may be called
 // from any thread, also from inside a sink's callback. A sink's callbacks run
@@ -85,6 +90,9 @@ struct OutgoingFrame {
   // Server, within OnCall and on its thread: OnCall returns right after this.
   // The transport may stay this thread's until then.
   bool last_act = false;
+
+  // Where the frame leaves at once, Send may say so instead of OnSent.
+  bool sent_by_result = false;
 };
 
 // What arrives. Valid during OnFrame; a chain that is moved out stays valid,
@@ -96,6 +104,8 @@ struct IncomingFrame {
   BufferChain attachment;
   bool end = false;
   uint32_t status_code = 0;
+  // To be given back by Release, unless the frame is the last.
+  uint64_t window_bytes = 0;
 };
 
 // How a call ended, as the transport saw it.
@@ -121,7 +131,8 @@ class CallSink {
 
   // The memory of one frame given to Send (or StartCall) is no longer used by
   // the transport nor readable by the peer, and the next may be sent without
-  // piling up. Not called once the call is closed. Default: not interested.
+  // piling up. Not for a direction's last frame, nor once the call is closed.
+  // Default: not interested.
   virtual void OnSent() {}
 
   // The call is over; the last callback, exactly once. The transport forgets
@@ -170,6 +181,10 @@ struct Limits {
   uint32_t copy_message_bytes = 0;    // see OutgoingFrame::small_message
   uint64_t max_message_bytes = 0;     // of one message, sent
   uint64_t max_attachment_bytes = 0;  // of one attachment, sent
+  // What each direction of a call may have on its way to begin with. A receiver
+  // that gives back less at a time than a quarter of it only costs frames, one
+  // that holds back more than half stalls the peer.
+  uint64_t stream_window_bytes = 0;
 };
 
 // gRPC's connectivity states (its "Connectivity Semantics" document).
@@ -285,8 +300,15 @@ class ClientTransport {
                                OutgoingFrame&& frame, CallSink* sink) = 0;
 
   // Sends a further frame. No effect once the call is closed or has ended its
-  // direction.
-  virtual void Send(CallHandle call, OutgoingFrame&& frame) = 0;
+  // direction. True: it is sent, and OnSent will not tell (only where
+  // `frame.sent_by_result`).
+  virtual bool Send(CallHandle call, OutgoingFrame&& frame) = 0;
+
+  // The application has taken messages that took so many bytes of the stream's
+  // window. `drained`: all that came, so that the window may be what holds the
+  // stream back, and grow.
+  virtual void Release(CallHandle call, uint64_t window_bytes,
+                       bool drained) = 0;
 
   // Closes the call with `reason` (not OK) and tells the peer. OnClosed comes
   // soon after, or before this returns. Memory that the peer may still be
@@ -356,7 +378,10 @@ class ServerTransport {
   // Begins to accept. `sink` must outlive the transport's Shutdown.
   virtual absl::Status Start(ServerSink* sink) = 0;
 
-  virtual void Send(CallHandle call, OutgoingFrame&& frame) = 0;
+  // See ClientTransport.
+  virtual bool Send(CallHandle call, OutgoingFrame&& frame) = 0;
+  virtual void Release(CallHandle call, uint64_t window_bytes,
+                       bool drained) = 0;
   // Ends the call with `reason` on both sides.
   virtual void Cancel(CallHandle call, absl::Status reason) = 0;
 

@@ -130,8 +130,8 @@ absl::Status Worker::Handle(MessageId id, T* object) {
 }
 
 inline void Worker::Send(ucp_ep_h endpoint, MessageId id, const Header* header,
-                  const void* data, size_t bytes, Pending* pending,
-                  uint32_t flags) {
+                         const void* data, size_t bytes, Pending* pending,
+                         uint32_t flags) {
   pending->worker = this;
   ucp_request_param_t param;
   param.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;

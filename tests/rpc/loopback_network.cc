@@ -23,7 +23,8 @@ uint32_t LoopbackNetwork::Impl::RegisterMethod(std::string_view path) {
   return static_cast<uint32_t>(methods_.size() - 1);
 }
 
-bool LoopbackNetwork::Impl::SetServer(ServerTransport* transport, ServerSink* sink) {
+bool LoopbackNetwork::Impl::SetServer(ServerTransport* transport,
+                                      ServerSink* sink) {
   Lock lock(mutex_);
   if (server_ != nullptr) return false;
   server_ = transport;
@@ -42,7 +43,8 @@ bool LoopbackNetwork::Impl::SetServer(ServerTransport* transport, ServerSink* si
   return true;
 }
 
-void LoopbackNetwork::Impl::Shutdown(ServerTransport* transport, absl::Time deadline) {
+void LoopbackNetwork::Impl::Shutdown(ServerTransport* transport,
+                                     absl::Time deadline) {
   Lock lock(mutex_);
   if (server_ == transport) {
     server_ = nullptr;
@@ -60,8 +62,9 @@ void LoopbackNetwork::Impl::Shutdown(ServerTransport* transport, absl::Time dead
   WaitForCalls(lock, transport, absl::InfiniteFuture());
 }
 
-CallHandle LoopbackNetwork::Impl::StartCall(const CallOptions& options, OutgoingFrame frame,
-                     CallSink* sink) {
+CallHandle LoopbackNetwork::Impl::StartCall(const CallOptions& options,
+                                            OutgoingFrame frame,
+                                            CallSink* sink) {
   Lock lock(mutex_);
   const CallPtr call = NewCall();
   call->client.sink = sink;
@@ -94,7 +97,8 @@ CallHandle LoopbackNetwork::Impl::StartCall(const CallOptions& options, Outgoing
   return handle;
 }
 
-void LoopbackNetwork::Impl::Send(CallHandle handle, bool from_server, OutgoingFrame frame) {
+void LoopbackNetwork::Impl::Send(CallHandle handle, bool from_server,
+                                 OutgoingFrame frame) {
   Lock lock(mutex_);
   const CallPtr call = Find(handle);
   if (call == nullptr || call->closed) return;
@@ -115,7 +119,8 @@ void LoopbackNetwork::Impl::Send(CallHandle handle, bool from_server, OutgoingFr
   Drive(lock, call);
 }
 
-void LoopbackNetwork::Impl::Cancel(CallHandle handle, bool from_server, absl::Status reason) {
+void LoopbackNetwork::Impl::Cancel(CallHandle handle, bool from_server,
+                                   absl::Status reason) {
   Lock lock(mutex_);
   const CallPtr call = Find(handle);
   if (call == nullptr) return;
@@ -145,7 +150,8 @@ ConnectivityState LoopbackNetwork::Impl::GetState(bool try_to_connect) {
   return State();
 }
 
-bool LoopbackNetwork::Impl::WaitForStateChange(ConnectivityState last, absl::Time deadline) {
+bool LoopbackNetwork::Impl::WaitForStateChange(ConnectivityState last,
+                                               absl::Time deadline) {
   Lock lock(mutex_);
   return WaitUntil(lock, deadline, [&] { return State() != last; });
 }
@@ -191,7 +197,8 @@ CallPtr LoopbackNetwork::Impl::Find(CallHandle handle) {
   return found == calls_.end() ? nullptr : found->second;
 }
 
-Delivery LoopbackNetwork::Impl::ToDelivery(OutgoingFrame frame, std::optional<RawFrame>& replace) {
+Delivery LoopbackNetwork::Impl::ToDelivery(OutgoingFrame frame,
+                                           std::optional<RawFrame>& replace) {
   Delivery delivery;
   delivery.due = options_.delay == absl::ZeroDuration()
                      ? absl::InfinitePast()
@@ -239,8 +246,9 @@ void LoopbackNetwork::Impl::Admit(const CallPtr& call, Delivery first) {
   call->server.pending.push_back(std::move(first));
 }
 
-void LoopbackNetwork::Impl::Close(const CallPtr& call, absl::Status status, const LoopbackSide* initiator,
-           bool may_have_run) {
+void LoopbackNetwork::Impl::Close(const CallPtr& call, absl::Status status,
+                                  const LoopbackSide* initiator,
+                                  bool may_have_run) {
   if (call->closed) return;
   call->closed = true;
   call->waiting = false;
@@ -271,11 +279,13 @@ void LoopbackNetwork::Impl::Drive(Lock& lock, const CallPtr& call) {
   Forget(call);
 }
 
-void LoopbackNetwork::Impl::Drive(Lock& lock, const std::vector<CallPtr>& calls) {
+void LoopbackNetwork::Impl::Drive(Lock& lock,
+                                  const std::vector<CallPtr>& calls) {
   for (const CallPtr& call : calls) Drive(lock, call);
 }
 
-void LoopbackNetwork::Impl::DriveSide(Lock& lock, const CallPtr& call, LoopbackSide& side) {
+void LoopbackNetwork::Impl::DriveSide(Lock& lock, const CallPtr& call,
+                                      LoopbackSide& side) {
   if (side.running || side.pending.empty()) return;
   side.running = true;
   if (threads_.empty()) {
@@ -286,7 +296,8 @@ void LoopbackNetwork::Impl::DriveSide(Lock& lock, const CallPtr& call, LoopbackS
   }
 }
 
-void LoopbackNetwork::Impl::Deliver(Lock& lock, const CallPtr& call, LoopbackSide& side) {
+void LoopbackNetwork::Impl::Deliver(Lock& lock, const CallPtr& call,
+                                    LoopbackSide& side) {
   while (!side.pending.empty()) {
     if (const absl::Time due = side.pending.front().due;
         due != absl::InfinitePast() && due > absl::Now()) {
@@ -305,8 +316,8 @@ void LoopbackNetwork::Impl::Deliver(Lock& lock, const CallPtr& call, LoopbackSid
     if (rejected) {
       call->server_sink = nullptr;
       side.pending.clear();
-      Close(call, absl::UnimplementedError("the method is not known"),
-            nullptr, /*may_have_run=*/false);
+      Close(call, absl::UnimplementedError("the method is not known"), nullptr,
+            /*may_have_run=*/false);
       DriveSide(lock, call, call->client);
     }
   }
@@ -315,7 +326,8 @@ void LoopbackNetwork::Impl::Deliver(Lock& lock, const CallPtr& call, LoopbackSid
   changed_.notify_all();
 }
 
-bool LoopbackNetwork::Impl::DeliverOne(LoopbackCall& call, LoopbackSide& side, Delivery& delivery, bool opens) {
+bool LoopbackNetwork::Impl::DeliverOne(LoopbackCall& call, LoopbackSide& side,
+                                       Delivery& delivery, bool opens) {
   delivery.frame.header = absl::MakeConstSpan(
       reinterpret_cast<const std::byte*>(delivery.header.data()),
       delivery.header.size());
@@ -332,7 +344,8 @@ bool LoopbackNetwork::Impl::DeliverOne(LoopbackCall& call, LoopbackSide& side, D
   return false;
 }
 
-CallSink* LoopbackNetwork::Impl::DeliverCall(LoopbackCall& call, IncomingFrame& frame) {
+CallSink* LoopbackNetwork::Impl::DeliverCall(LoopbackCall& call,
+                                             IncomingFrame& frame) {
   Lock lock(mutex_);
   Method& method = methods_[call.method];
   const bool asked = method.asked;
@@ -375,7 +388,7 @@ void LoopbackNetwork::Impl::Forget(const CallPtr& call) {
 }
 
 void LoopbackNetwork::Impl::WaitForCalls(Lock& lock, ServerTransport* transport,
-                  absl::Time deadline) {
+                                         absl::Time deadline) {
   WaitUntil(lock, deadline, [&] {
     for (const auto& [handle, call] : calls_) {
       if (call->server_transport == transport) return false;

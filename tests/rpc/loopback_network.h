@@ -152,8 +152,8 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
 
   // Ends the call. `initiator` hears of it at once, the others after what is
   // under way to them.
-  void Close(const CallPtr& call, absl::Status status, const LoopbackSide* initiator,
-             bool may_have_run = true);
+  void Close(const CallPtr& call, absl::Status status,
+             const LoopbackSide* initiator, bool may_have_run = true);
   void Drive(Lock& lock, const CallPtr& call);
   void Drive(Lock& lock, const std::vector<CallPtr>& calls);
   void DriveSide(Lock& lock, const CallPtr& call, LoopbackSide& side);
@@ -163,7 +163,8 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
 
   // True where the server does not know the method. `opens`: it is the call's
   // first frame.
-  bool DeliverOne(LoopbackCall& call, LoopbackSide& side, Delivery& delivery, bool opens);
+  bool DeliverOne(LoopbackCall& call, LoopbackSide& side, Delivery& delivery,
+                  bool opens);
   CallSink* DeliverCall(LoopbackCall& call, IncomingFrame& frame);
   void Forget(const CallPtr& call);
 

@@ -24,9 +24,11 @@ class LoopbackClient final : public ClientTransport {
                        CallSink* sink) override {
     return network_->StartCall(options, std::move(frame), sink);
   }
-  void Send(CallHandle call, OutgoingFrame&& frame) override {
+  bool Send(CallHandle call, OutgoingFrame&& frame) override {
     network_->Send(call, /*from_server=*/false, std::move(frame));
+    return false;
   }
+  void Release(CallHandle, uint64_t, bool) override {}
   void Cancel(CallHandle call, absl::Status reason) override {
     network_->Cancel(call, /*from_server=*/false, std::move(reason));
   }
@@ -57,9 +59,11 @@ class LoopbackServer final : public ServerTransport {
     if (network_->SetServer(this, sink)) return absl::OkStatus();
     return absl::AlreadyExistsError("another server listens");
   }
-  void Send(CallHandle call, OutgoingFrame&& frame) override {
+  bool Send(CallHandle call, OutgoingFrame&& frame) override {
     network_->Send(call, /*from_server=*/true, std::move(frame));
+    return false;
   }
+  void Release(CallHandle, uint64_t, bool) override {}
   void Cancel(CallHandle call, absl::Status reason) override {
     network_->Cancel(call, /*from_server=*/true, std::move(reason));
   }

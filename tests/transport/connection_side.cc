@@ -124,10 +124,13 @@ MeddledDevice::CreateConnectionManager() {
 // Of all calls of a side, client's or server's.
 class Side::Sink final : public rpc::CallSink {
  public:
-  explicit Sink(Side* side) : side_(side) {}
+  Sink(Side* side, rpc::CallHandle handle) : side_(side), handle_(handle) {}
 
  private:
-  void OnFrame(rpc::IncomingFrame&) override {}
+  void OnFrame(rpc::IncomingFrame& frame) override {
+    side_->OnStreamFrame(handle_, frame);
+  }
+  void OnSent() override { ++side_->sent_; }
   void OnClosed(const rpc::CallOutcome& outcome) override {
     if (outcome.status.ok()) {
       ++side_->answered_;
@@ -139,6 +142,7 @@ class Side::Sink final : public rpc::CallSink {
     delete this;
   }
   Side* const side_;
+  const rpc::CallHandle handle_;
 };
 
 Side::Side(const Poller::Options& options, const Prepare& prepare,
@@ -230,7 +234,7 @@ rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
     rdma::Call* const call = poller().calls().Create();
     handle = call->handle;
     call->owner = this;
-    call->sink = new Sink(this);
+    call->sink = new Sink(this, handle);
     call->is_client = true;
     call->quick_sink = true;
     call->method_index = method;
@@ -250,7 +254,42 @@ std::vector<size_t> Side::message_sizes() const {
   return message_sizes_;
 }
 
-void Side::SendMore(rpc::CallHandle handle, size_t bytes) {
+void Side::OnStreamFrame(rpc::CallHandle handle,
+                         const rpc::IncomingFrame& frame) {
+  absl::MutexLock lock(&mutex_);
+  message_sizes_.push_back(frame.message.size());
+  if (frame.window_bytes == 0) return;
+  if (take_frames_) {
+    poller().Run([this, handle, bytes = frame.window_bytes] {
+      poller_->Release(handle, bytes, /*drained=*/true);
+    });
+  } else {
+    untaken_.emplace_back(handle, frame.window_bytes);
+  }
+}
+
+void Side::TakeFrames(bool take) {
+  absl::MutexLock lock(&mutex_);
+  take_frames_ = take;
+  if (!take) return;
+  for (const auto& [handle, bytes] : untaken_) {
+    poller().Run([this, handle = handle, bytes = bytes] {
+      poller_->Release(handle, bytes, /*drained=*/false);
+    });
+  }
+  untaken_.clear();
+}
+
+int64_t Side::window_size() {
+  int64_t size = 0;
+  Do([&] {
+    poller().calls().ForEach(
+        [&](rdma::Call& call) { size = call.window_size; });
+  });
+  return size;
+}
+
+void Side::SendMore(rpc::CallHandle handle, size_t bytes, bool end) {
   Do([&] {
     rdma::Call* const call = poller().calls().Find(handle);
     if (call == nullptr || call->connection == nullptr) return;
@@ -258,26 +297,23 @@ void Side::SendMore(rpc::CallHandle handle, size_t bytes) {
     rpc::OutgoingFrame frame;
     frame.has_message = true;
     frame.small_message = message;
-    call->connection->SendData(*call, frame);
+    frame.end = end;
+    poller_->Send(handle, frame);
   });
 }
 
 rpc::CallSink* Side::OnCall(const Call& call, rpc::IncomingFrame& frame) {
-  {
-    absl::MutexLock lock(&mutex_);
-    message_sizes_.push_back(frame.message.size());
-  }
+  absl::Notification* const until = blocked_until_;
   ++opened_;
-  if (absl::Notification* const until = blocked_until_) {
-    until->WaitForNotification();
-  }
+  if (until != nullptr) until->WaitForNotification();
   if (answer_at_once_) {
     SendAnswer(call.handle);
   } else {
     absl::MutexLock lock(&mutex_);
     unanswered_.push_back(call.handle);
   }
-  return new Sink(this);
+  OnStreamFrame(call.handle, frame);
+  return new Sink(this, call.handle);
 }
 
 void Side::SendAnswer(rpc::CallHandle handle) {

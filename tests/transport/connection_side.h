@@ -172,8 +172,11 @@ class Side final : public ConnectionOwner,
   rpc::CallHandle Open(Connection* connection, size_t bytes = 1,
                        std::string_view path = "/test.Test/Method",
                        uint32_t method = 0, bool end = true);
-  // Sends a further frame that does not end the call either.
-  void SendMore(rpc::CallHandle call, size_t bytes);
+  // Sends a further frame, `end`: the last.
+  void SendMore(rpc::CallHandle call, size_t bytes, bool end = false);
+  // Whether the frames of streams are taken, so that more may come; those that
+  // came before, too. They are not to begin with.
+  void TakeFrames(bool take);
   void CloseAll(const absl::Status& why);
 
   int up() const { return up_; }
@@ -181,13 +184,16 @@ class Side final : public ConnectionOwner,
   int opened() const { return opened_; }      // a server's calls
   int answered() const { return answered_; }  // a client's calls
   int failed() const { return failed_; }
+  int sent() const { return sent_; }  // frames, by OnSent
   // How many receives more than promised to peers were posted, at least, when
   // an answer, which grants credits, had been sent.
   int least_spare_receives() const { return least_spare_receives_; }
   absl::Status last_down() const;
   absl::Status last_failure() const;
   uint32_t reserved();
-  // Of the messages that came to a server, in order.
+  // What the peer may send of a server's one call at a time.
+  int64_t window_size();
+  // Of the messages that came, in order; of streams all.
   std::vector<size_t> message_sizes() const;
   MeddledDevice& device() { return *device_; }
   Poller& poller() { return *poller_->poller; }
@@ -207,6 +213,7 @@ class Side final : public ConnectionOwner,
   void OnCmEvent(CmEvent& event) override;
   rpc::CallSink* OnCall(const Call& call, rpc::IncomingFrame& frame) override;
   void SendAnswer(rpc::CallHandle handle);
+  void OnStreamFrame(rpc::CallHandle handle, const rpc::IncomingFrame& frame);
 
   MeddledDevice* device_ = nullptr;  // the context's
   rpc::TransportOptions options_;
@@ -220,6 +227,7 @@ class Side final : public ConnectionOwner,
   std::atomic<int> opened_{0};
   std::atomic<int> answered_{0};
   std::atomic<int> failed_{0};
+  std::atomic<int> sent_{0};
   std::atomic<int> least_spare_receives_{std::numeric_limits<int>::max()};
   std::vector<Connection*> connections_;  // the driver's
   std::deque<std::string> paths_;         // the driver's: of calls so far
@@ -230,6 +238,10 @@ class Side final : public ConnectionOwner,
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<rpc::CallHandle> unanswered_ ABSL_GUARDED_BY(mutex_);
   std::vector<size_t> message_sizes_ ABSL_GUARDED_BY(mutex_);
+  bool take_frames_ ABSL_GUARDED_BY(mutex_) = false;
+  // Calls and window bytes.
+  std::vector<std::pair<rpc::CallHandle, uint64_t>> untaken_
+      ABSL_GUARDED_BY(mutex_);
 };
 
 // Whether `condition` comes true within `timeout`. For what keepers do, and

@@ -32,7 +32,7 @@ bool IsCall(FrameKind kind) {
 }
 
 bool Legal(uint32_t kind, uint8_t flags) {
-  if (kind < 1 || kind > 6) return false;
+  if (kind < 1 || kind > 7) return false;
   const bool call = kind == 1 || kind == 2;
   if (!call && (flags & kCallOnly) != 0) return false;
   if (kind != 1 && (flags & kMethodDefinition) != 0) return false;
@@ -194,7 +194,7 @@ TEST(FrameTest, SegmentsSurviveTheTrip) {
 
 TEST(FrameTest, ReasonsForFlagsNameTheRule) {
   EXPECT_EQ(Refusal(0, Bytes(64)), "an unknown kind of frame");
-  EXPECT_EQ(Refusal(7u << 28, Bytes(64)), "an unknown kind of frame");
+  EXPECT_EQ(Refusal(8u << 28, Bytes(64)), "an unknown kind of frame");
   EXPECT_EQ(Refusal(MakeSample(FrameKind::kReset, kEnd)),
             "flags that do not go with the kind");
   EXPECT_EQ(Refusal(MakeSample(FrameKind::kData, kMethodDefinition)),
@@ -207,8 +207,9 @@ TEST(FrameTest, BytesOfPartsThatAreNotThereAreRefused) {
   Sample data = MakeSample(FrameKind::kData, 0);
   data.fields.message_bytes = 3;
   EXPECT_EQ(Refusal(data), "the bytes of a message without a message");
-  for (const FrameKind kind : {FrameKind::kReset, FrameKind::kDone,
-                               FrameKind::kCredit, FrameKind::kGoAway}) {
+  for (const FrameKind kind :
+       {FrameKind::kReset, FrameKind::kDone, FrameKind::kCredit,
+        FrameKind::kGoAway, FrameKind::kWindow}) {
     Sample control = MakeSample(kind, 0);
     ASSERT_FALSE(IsCall(kind));
     EXPECT_EQ(Refusal(control), "accepted");

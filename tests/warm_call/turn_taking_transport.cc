@@ -32,8 +32,12 @@ class TurnTakingTransport final : public rpc::ClientTransport {
                             rpc::CallSink* sink) override {
     return real_->StartCall(options, std::move(frame), sink);
   }
-  void Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame) override {
-    real_->Send(call, std::move(frame));
+  bool Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame) override {
+    return real_->Send(call, std::move(frame));
+  }
+  void Release(rpc::CallHandle call, uint64_t window_bytes,
+               bool drained) override {
+    real_->Release(call, window_bytes, drained);
   }
   void Cancel(rpc::CallHandle call, absl::Status reason) override {
     real_->Cancel(call, std::move(reason));
