@@ -17,6 +17,14 @@ static_assert(CallTable::kMaxPollers == 1u << (32 - kIndexBits));
 
 }  // namespace
 
+void Call::HoldBack(rpc::OutgoingFrame& frame) {
+  if (held_back == nullptr) {
+    held_back = std::make_unique<std::deque<OwnedFrame>>();
+  }
+  sent_end = frame.end;
+  held_back->emplace_back(std::move(frame));
+}
+
 void Call::Reset() {
   Unlink();
   static constexpr CallState kFresh;

@@ -99,11 +99,13 @@ struct CallState {
 
 struct Call final : public Timer, public CallState {
   std::vector<std::unique_ptr<HeldFrame>> inbox;  // almost always empty
-  // Frames that wait for send_window; null: none.
+  // Frames that wait for send_window, or for a connection; null: none.
   std::unique_ptr<std::deque<OwnedFrame>> held_back;
   rpc::CallOutcome outcome;
   std::atomic<bool> cut_off{false};
 
+  // Keeps a frame in held_back.
+  void HoldBack(rpc::OutgoingFrame& frame);
   // Makes it as good as new.
   void Reset();
 

@@ -82,7 +82,14 @@ absl::StatusOr<std::unique_ptr<ClientPoller>> ClientPoller::Create(
 
 bool ClientPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame& frame) {
   Call* const call = poller->calls().Find(handle);
-  if (call == nullptr || call->connection == nullptr) return false;
+  if (call == nullptr) return false;
+  if (call->connection == nullptr) {
+    // It may still wait for its connection.
+    if (!call->closed && !call->open_sent && !call->sent_end) {
+      call->HoldBack(frame);
+    }
+    return false;
+  }
   const bool sent = call->connection->SendData(*call, frame) && !frame.end;
   if (sent && !frame.sent_by_result) delivery.Sent(*call);
   return sent && frame.sent_by_result;

@@ -412,6 +412,7 @@ void Connection::OpenCall(Call& call, rpc::OutgoingFrame& frame) {
     sent = SendFrame(call, frame, out);
   }
   if (sent && more_follow) NotifySent(call.handle);
+  SendHeldBack(call);
 }
 
 inline bool Connection::SendNow(Call& call, rpc::OutgoingFrame& frame) {
@@ -447,20 +448,12 @@ bool Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
   if (call.send_window <= 0) [[unlikely]] {
     const bool needs_window = frame.has_message || !frame.attachment.empty();
     if (needs_window || call.held_back != nullptr) {
-      HoldBack(call, frame);
+      call.was_held_back = true;
+      call.HoldBack(frame);
       return false;
     }
   }
   return SendNow(call, frame);
-}
-
-void Connection::HoldBack(Call& call, rpc::OutgoingFrame& frame) {
-  if (call.held_back == nullptr) {
-    call.held_back = std::make_unique<std::deque<OwnedFrame>>();
-  }
-  call.was_held_back = true;
-  call.sent_end = frame.end;
-  call.held_back->emplace_back(std::move(frame));
 }
 
 void Connection::SendHeldBack(Call& call) {

@@ -195,7 +195,6 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool SendNow(Call& call, rpc::OutgoingFrame& frame);
   bool SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
   bool Submit(Outgoing& out);
-  void HoldBack(Call& call, rpc::OutgoingFrame& frame);
   void SendHeldBack(Call& call);
   void NotifySent(rpc::CallHandle call);
   absl::Status PrepareOpen(Outgoing& out);

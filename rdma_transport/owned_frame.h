@@ -19,6 +19,7 @@ class OwnedFrame {
     frame_.header = View(header_);
     frame_.small_message = View(small_message_);
     frame_.small_message_room = 0;
+    frame_.sent_by_result = false;  // whoever gave it has its result already
   }
   OwnedFrame(const OwnedFrame&) = delete;
   OwnedFrame& operator=(const OwnedFrame&) = delete;

@@ -31,6 +31,7 @@
 
 namespace rpc {
 namespace internal {
+class ClientStream;
 class ClientUnaryCall;
 }  // namespace internal
 
@@ -101,6 +102,7 @@ class ClientContext {
   bool may_have_run() const { return may_have_run_; }
 
  private:
+  friend class internal::ClientStream;
   friend class internal::ClientUnaryCall;
 
   // Bits of phase_. Who sets the second of two bits that belong together does

@@ -15,12 +15,14 @@
 #include "rpc/internal/client_unary_call.h"
 #include "rpc/internal/rpc_method.h"
 #include "rpc/internal/rpc_service_method.h"
+#include "rpc/internal/sync_stream_handlers.h"
 #include "rpc/internal/sync_unary_handler.h"
 #include "rpc/server_callback.h"
 #include "rpc/server_context.h"
 #include "rpc/service.h"
 #include "rpc/status.h"
 #include "rpc/stub_options.h"
+#include "rpc/sync_stream.h"
 
 namespace rpc::protobuf {
 

@@ -26,6 +26,8 @@
 #include "rpc/service.h"
 #include "rpc/status.h"
 #include "rpc/stub_options.h"
+#include "rpc/sync_stream.h"
 #include "rpc/transport.h"
+#include "rpc/write_options.h"
 
 #endif  // VERBENA_RPC_RPC_H_

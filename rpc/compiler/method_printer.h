@@ -30,6 +30,10 @@ class MethodPrinter {
   // async_interface; their overrides in Stub and in Stub::async.
   virtual void PrintStubInterface(const MethodModel& method,
                                   Printer& printer) const = 0;
+  // Private virtual functions behind those of StubInterface, and their
+  // overrides in Stub: what a mock implements. Default: there are none.
+  virtual void PrintStubInterfaceRaw(const MethodModel&, Printer&) const {}
+  virtual void PrintStubRaw(const MethodModel&, Printer&) const {}
   virtual void PrintAsyncInterface(const MethodModel& method,
                                    Printer& printer) const = 0;
   virtual void PrintStubDeclaration(const MethodModel& method,
@@ -41,6 +45,7 @@ class MethodPrinter {
   // WithCallbackMethod_X that replaces it by the callback form.
   virtual void PrintServiceDeclaration(const MethodModel& method,
                                        Printer& printer) const = 0;
+  virtual bool HasCallbackClass() const { return true; }
   virtual void PrintCallbackClass(const MethodModel& method,
                                   Printer& printer) const = 0;
 
@@ -59,7 +64,6 @@ class MethodPrinter {
   virtual const char* rpc_type() const = 0;
 };
 
-// REQUIRES: BuildFileModel let a method of this kind through.
 const MethodPrinter& PrinterOf(MethodKind kind);
 
 }  // namespace rpc::compiler

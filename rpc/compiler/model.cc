@@ -67,17 +67,6 @@ ServiceModel BuildService(const ServiceDescriptor& service) {
   return model;
 }
 
-// A stream in either direction.
-void FindStreaming(const ServiceDescriptor& service,
-                   std::vector<std::string>& problems) {
-  for (int i = 0; i < service.method_count(); ++i) {
-    const MethodDescriptor& method = *service.method(i);
-    if (KindOf(method) == MethodKind::kUnary) continue;
-    problems.push_back(
-        absl::StrCat("streaming is not supported yet: ", NameAndLine(method)));
-  }
-}
-
 // Methods whose names became one by an added underscore.
 void FindSameFunctions(const ServiceDescriptor& service,
                        std::vector<std::string>& problems) {
@@ -120,7 +109,6 @@ absl::Status Check(const FileDescriptor& file, const Parameters& parameters) {
   std::vector<std::string> problems;
   for (int i = 0; i < file.service_count(); ++i) {
     const ServiceDescriptor& service = *file.service(i);
-    FindStreaming(service, problems);
     FindSameFunctions(service, problems);
     FindTakenClass(service, parameters, problems);
   }

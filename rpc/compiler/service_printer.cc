@@ -1,5 +1,6 @@
 #include "rpc/compiler/service_printer.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -29,6 +30,13 @@ void PrintEach(const ServiceModel& service, Piece piece, Printer& printer) {
   }
 }
 
+bool HasStreams(const ServiceModel& service) {
+  return std::any_of(service.methods.begin(), service.methods.end(),
+                     [](const MethodModel& method) {
+                       return method.kind != MethodKind::kUnary;
+                     });
+}
+
 void PrintStubInterface(const ServiceModel& service, Printer& printer) {
   printer.Print(R"(class StubInterface {
  public:
@@ -49,6 +57,12 @@ typedef class async_interface experimental_async_interface;
 virtual class async_interface* async() { return nullptr; }
 class async_interface* experimental_async() { return async(); }
 )");
+  if (HasStreams(service)) {
+    printer.Outdent();
+    printer.Print("\n private:\n");
+    printer.Indent();
+    PrintEach(service, &MethodPrinter::PrintStubInterfaceRaw, printer);
+  }
   printer.Outdent();
   printer.Print("};\n");
 }
@@ -81,9 +95,11 @@ void PrintStub(const ServiceModel& service, Printer& printer) {
   PrintEach(service, &MethodPrinter::PrintStubDeclaration, printer);
   PrintStubAsync(service, printer);
   printer.Outdent();
-  printer.Print(R"(
- private:
-  ::std::shared_ptr<::rpc::ChannelInterface> channel_;
+  printer.Print("\n private:\n");
+  printer.Indent();
+  PrintEach(service, &MethodPrinter::PrintStubRaw, printer);
+  printer.Outdent();
+  printer.Print(R"(  ::std::shared_ptr<::rpc::ChannelInterface> channel_;
   class async async_stub_{this};
 )");
   for (const MethodModel& method : service.methods) {
@@ -116,12 +132,14 @@ void PrintService(const ServiceModel& service, Printer& printer) {
   printer.Print("};\n");
 }
 
-// A service all of whose methods have the callback form: the class templates,
+// A service all of whose methods have the callback form, as far as there is one
+// (a stream's there is not yet): the class templates,
 // one in the other. The first method is the outermost.
 void PrintCallbackService(const ServiceModel& service, Printer& printer) {
   std::string type = "Service";
   for (auto method = service.methods.rbegin(); method != service.methods.rend();
        ++method) {
+    if (!PrinterOf(method->kind).HasCallbackClass()) continue;
     type = absl::StrCat("WithCallbackMethod_", method->function, "<\n        ",
                         type, ">");
   }
@@ -200,6 +218,7 @@ void PrintServiceClass(const ServiceModel& service, Printer& printer) {
   printer.Print("\n");
   PrintService(service, printer);
   for (const MethodModel& method : service.methods) {
+    if (!PrinterOf(method.kind).HasCallbackClass()) continue;
     printer.Print("\n");
     PrinterOf(method.kind).PrintCallbackClass(method, printer);
   }

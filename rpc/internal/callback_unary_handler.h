@@ -58,8 +58,8 @@ class CallbackUnaryHandler final : public MethodHandler {
     explicit Call(const CallbackUnaryHandler& handler) : handler_(handler) {}
 
    private:
-    bool DecodeRequest(const BufferChain& message, Status* error) override {
-      return DecodeMessage(message, &request_, error);
+    bool DecodeRequest(IncomingFrame& frame, Status* error) override {
+      return DecodeOnlyMessage(frame, &request_, error);
     }
     ServerUnaryReactor* CallHandler() override {
       response_.Clear();

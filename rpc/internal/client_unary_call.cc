@@ -2,28 +2,12 @@
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
-#include "absl/strings/str_cat.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/message_codec.h"
-#include "rpc/metadata.h"
+#include "rpc/internal/sent_metadata.h"
 
 namespace rpc::internal {
 namespace {
-
-Status EncodePairs(const MetadataMap& metadata, uint32_t max_bytes,
-                   std::string& header) {
-  HeaderBlockWriter writer(&header);
-  for (const auto& [key, value] : metadata) {
-    Status status = CheckMetadataEntry(key, value);
-    if (!status.ok()) return status;
-    writer.Add(HeaderKind::kInitialMetadata, key, value);
-  }
-  if (header.size() <= max_bytes) return Status();
-  return Status(StatusCode::RESOURCE_EXHAUSTED,
-                absl::StrCat("metadata of ", header.size(),
-                             " bytes does not fit into a frame's header of ",
-                             max_bytes, " bytes"));
-}
 
 ABSL_ATTRIBUTE_NOINLINE Status ContextServedBefore() {
   return Status(StatusCode::FAILED_PRECONDITION,
@@ -105,9 +89,9 @@ inline bool ClientUnaryCall::EncodeRequest(const CallTarget& target,
 
 bool ClientUnaryCall::EncodeMetadata(OutgoingFrame& frame) {
   ClientContext::SentMetadata& sent = *context_->sent_;
-  status_ =
-      EncodePairs(sent.pairs, context_->transport_->limits().max_header_bytes,
-                  sent.encoded);
+  status_ = EncodeInitialMetadata(
+      sent.pairs, context_->transport_->limits().max_header_bytes,
+      sent.encoded);
   frame.header = absl::MakeConstSpan(
       reinterpret_cast<const std::byte*>(sent.encoded.data()),
       sent.encoded.size());

@@ -6,6 +6,7 @@
 #include "absl/base/optimization.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "rpc/internal/sent_metadata.h"
 #include "rpc/logging.h"
 
 namespace rpc::internal {
@@ -24,16 +25,6 @@ struct CallMemory {
 absl::Span<const std::byte> AsBytes(const std::string& bytes) {
   return absl::MakeConstSpan(reinterpret_cast<const std::byte*>(bytes.data()),
                              bytes.size());
-}
-
-Status WritePairs(HeaderKind kind, const MetadataMap& metadata,
-                  HeaderBlockWriter& writer) {
-  for (const auto& [key, value] : metadata) {
-    Status status = CheckMetadataEntry(key, value);
-    if (!status.ok()) return status;
-    writer.Add(kind, key, value);
-  }
-  return Status();
 }
 
 ABSL_ATTRIBUTE_NOINLINE Status NotOneMessage() {
@@ -91,6 +82,11 @@ inline bool ServerCall::Accept(IncomingFrame& frame, Status* error) {
       !AcceptHeader(frame, error)) {
     return false;
   }
+  return DecodeRequest(frame, error);
+}
+
+bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, Message* request,
+                                   Status* error) {
   if (ABSL_PREDICT_FALSE(!frame.has_message || !frame.end)) {
     *error = NotOneMessage();
     return false;
@@ -99,7 +95,7 @@ inline bool ServerCall::Accept(IncomingFrame& frame, Status* error) {
   if (!frame.attachment.empty()) {
     context_.received_attachment_ = std::move(frame.attachment);
   }
-  const bool decoded = DecodeRequest(frame.message, error);
+  const bool decoded = DecodeMessage(frame.message, request, error);
   // The receive buffer goes back now: a handler may take its time.
   frame.message.clear();
   return decoded;
@@ -112,15 +108,13 @@ bool ServerCall::AcceptHeader(IncomingFrame& frame, Status* error) {
   return error->ok();
 }
 
-void ServerCall::OnFrame(IncomingFrame&) {
-  // The first frame was the last: the transport does not deliver another.
-}
-
 void ServerCall::OnSent() {
   if (initial_metadata_pending_.load(std::memory_order_relaxed) &&
       initial_metadata_pending_.exchange(false, std::memory_order_acq_rel)) {
     CallbackScope scope(this);
     OnInitialMetadataSent(true);
+  } else {
+    OnMessageSent();
   }
 }
 
@@ -186,7 +180,8 @@ void ServerCall::Respond(const Status& status, const Message* response,
                          bool last_act) {
   // The transport may have shut down meanwhile.
   if (ABSL_PREDICT_FALSE(closed())) return;
-  if (ABSL_PREDICT_FALSE(!status.ok() || context_.sent_ != nullptr)) {
+  if (ABSL_PREDICT_FALSE(!status.ok() || context_.sent_ != nullptr ||
+                         response == nullptr)) {
     return RespondWithHeader(status, response, last_act);
   }
   MessageScratch scratch;
@@ -205,7 +200,9 @@ void ServerCall::RespondWithHeader(const Status& status,
   MessageScratch scratch;
   OutgoingFrame frame;
   Status final_status = status;
-  if (status.ok()) EncodeResponse(*response, scratch, frame, &final_status);
+  if (status.ok() && response != nullptr) {
+    EncodeResponse(*response, scratch, frame, &final_status);
+  }
   std::string header;
   Status error = EncodeHeader(final_status, header);
   if (!error.ok()) {
@@ -266,21 +263,41 @@ Status ServerCall::CheckHeaderSize(const Status& status, size_t bytes) const {
                              StatusCodeName(status.error_code())));
 }
 
-void ServerCall::SendInitialMetadataAlone() {
-  if (closed()) return;
-  std::string header;
-  HeaderBlockWriter writer(&header);
-  if (context_.sent_ != nullptr) {
-    Status error = WritePairs(HeaderKind::kInitialMetadata,
-                              context_.sent_->initial, writer);
-    if (error.ok()) error = CheckHeaderSize(error, header.size());
-    if (!error.ok()) {
-      return CancelWith(
-          absl::Status(static_cast<absl::StatusCode>(error.error_code()),
-                       error.error_message()));
-    }
-  }
+// Metadata that is sent ahead of the last frame.
+Status ServerCall::EncodeInitialHeader(std::string& header) {
   initial_metadata_sent_ = true;
+  if (context_.sent_ == nullptr) return Status();
+  HeaderBlockWriter writer(&header);
+  Status error =
+      WritePairs(HeaderKind::kInitialMetadata, context_.sent_->initial, writer);
+  return error.ok() ? CheckHeaderSize(error, header.size()) : error;
+}
+
+bool ServerCall::SendMessage(const Message& message, BufferChain&& attachment,
+                             bool* sent, Status* error) {
+  MessageScratch scratch;
+  OutgoingFrame frame;
+  std::string header;
+  if (!initial_metadata_sent_) {
+    *error = EncodeInitialHeader(header);
+    if (!error->ok()) return false;
+    frame.header = AsBytes(header);
+  }
+  context_.sent_attachment_ = std::move(attachment);
+  if (!EncodeResponse(message, scratch, frame, error)) return false;
+  frame.sent_by_result = true;
+  *sent = core_->transport->Send(handle_, std::move(frame));
+  return true;
+}
+
+void ServerCall::SendInitialMetadataAlone() {
+  if (closed() || initial_metadata_sent_) return;
+  std::string header;
+  if (Status error = EncodeInitialHeader(header); !error.ok()) {
+    return CancelWith(
+        absl::Status(static_cast<absl::StatusCode>(error.error_code()),
+                     error.error_message()));
+  }
   initial_metadata_pending_.store(true, std::memory_order_release);
   OutgoingFrame frame;
   frame.header = AsBytes(header);

@@ -47,7 +47,8 @@ class ServerCall : public CallSink,
   static CallSink* Serve(ServerCore* core, ServerMethod* method,
                          const ServerSink::Call& call, IncomingFrame& frame);
 
-  void OnFrame(IncomingFrame& frame) final;
+  // A unary call's first frame is its last: the transport brings no other.
+  void OnFrame(IncomingFrame&) override {}
   void OnClosed(const CallOutcome& outcome) final;
 
  protected:
@@ -56,13 +57,16 @@ class ServerCall : public CallSink,
 
   // Runs the handler, here or elsewhere; it ends in Finished.
   virtual void Run() = 0;
-  // False where it does not parse, with the reason.
-  virtual bool DecodeRequest(const BufferChain& message, Status* error) = 0;
+  // Takes in the first frame, but for its header. False where it is refused,
+  // with the reason.
+  virtual bool DecodeRequest(IncomingFrame& frame, Status* error) = 0;
   // The call was cut off; once, before it is completed.
   virtual void OnCutOff() {}
   // Initial metadata that was sent alone left, or did not before the call
   // ended.
   virtual void OnInitialMetadataSent(bool ok) {}
+  // What SendMessage said false of is sent.
+  virtual void OnMessageSent() {}
   // The handler's side finished after the transport's, on this thread, which
   // may be any. Ends in Complete.
   virtual void CompleteLate() { Complete(); }
@@ -74,8 +78,24 @@ class ServerCall : public CallSink,
   // Gives the object back; the last thing that happens to it.
   void Complete();
 
-  // Sends the response, or an error. Once. `last_act`: nothing follows that
-  // takes long, so within OnCall the transport need not be let go.
+  // DecodeRequest of a call whose client sends one message.
+  bool DecodeOnlyMessage(IncomingFrame& frame, Message* request, Status* error);
+
+  // Sends one of several responses, with the initial metadata if it is the
+  // first. False: `*error` says why not. `*sent`: the next may be sent; else
+  // OnMessageSent tells.
+  bool SendMessage(const Message& message, BufferChain&& attachment, bool* sent,
+                   Status* error);
+  // Gives back of the stream's window.
+  void Release(uint64_t window_bytes, bool drained) {
+    if (window_bytes != 0 && !closed()) {
+      core_->transport->Release(handle_, window_bytes, drained);
+    }
+  }
+
+  // Sends the response, or an error, or of a stream (`response` null) nothing
+  // but the status. Once. `last_act`: nothing follows that takes long, so
+  // within OnCall the transport need not be let go.
   void Respond(const Status& status, const Message* response,
                bool last_act = false);
   void SendInitialMetadataAlone();
@@ -117,6 +137,7 @@ class ServerCall : public CallSink,
   bool AcceptHeader(IncomingFrame& frame, Status* error);
   bool EncodeResponse(const Message& response, MessageScratch& scratch,
                       OutgoingFrame& frame, Status* error);
+  Status EncodeInitialHeader(std::string& header);
   // Respond for an error, and where there are metadata.
   void RespondWithHeader(const Status& status, const Message* response,
                          bool last_act);

@@ -18,18 +18,19 @@ class SyncServerCall : public ServerCall {
  protected:
   SyncServerCall() : ServerCall(&context_) {}
 
+  void RunOnExecutor();
+
   // Runs the user's function and responds. The call may be gone afterwards.
   virtual void RunHandler() = 0;
 
   ServerContext* context() { return &context_; }
 
  private:
-  void Run() final;
+  void Run() override;
   void RunInline();
-  void RunOnExecutor();
   // What OnClosed has to do is to give the object back, once the handler is
   // through. A large one is freed there instead.
-  bool IsQuick() const final { return finished() && IsSmall(); }
+  bool IsQuick() const override { return finished() && IsSmall(); }
   // On a thread of the executor.
   void RunTask() final;
 
@@ -55,8 +56,8 @@ class RpcMethodHandler final : public MethodHandler {
     explicit Call(const RpcMethodHandler& handler) : handler_(handler) {}
 
    private:
-    bool DecodeRequest(const BufferChain& message, Status* error) override {
-      return DecodeMessage(message, &request_, error);
+    bool DecodeRequest(IncomingFrame& frame, Status* error) override {
+      return DecodeOnlyMessage(frame, &request_, error);
     }
     void RunHandler() override {
       response_.Clear();

@@ -173,21 +173,32 @@ TEST(GeneratorTest, TakesMessagesOfOtherFilesAndOtherMessages) {
                     HasSubstr("::other::one::Outer* response")));
 }
 
-TEST(GeneratorTest, StreamingMethodsAreRefusedByNameAndLine) {
+// That they work: tests/e2e/streams_test.
+TEST(GeneratorTest, StreamsAreOfTheirKinds) {
   const CodeGeneratorResponse response = GenerateFrom(
-      "service S {\n"                               // line 4
-      "  rpc Get(M) returns (M);\n"                 //
-      "  rpc Watch(M) returns (stream M);\n"        // line 6
-      "  rpc Load(stream M) returns (M);\n"         //
-      "  rpc Chat(stream M) returns (stream M);\n"  //
-      "}\n");
-  EXPECT_EQ(response.file_size(), 0);
+      "service S {\n"
+      "  rpc Get(M) returns (M);\n"
+      "  rpc Watch(M) returns (stream N);\n"
+      "  rpc Load(stream M) returns (N);\n"
+      "  rpc Chat(stream M) returns (stream N);\n"
+      "}\n"
+      "message N {}\n");
+  EXPECT_EQ(response.error(), "");
   EXPECT_THAT(
-      response.error(),
-      AllOf(HasSubstr("streaming is not supported yet: pkg.S.Watch (line 6)"),
-            HasSubstr("streaming is not supported yet: pkg.S.Load (line 7)"),
-            HasSubstr("streaming is not supported yet: pkg.S.Chat (line 8)"),
-            Not(HasSubstr("pkg.S.Get"))));
+      Content(response, "dir/foo.rpc.pb.h"),
+      AllOf(HasSubstr("::rpc::ClientReader<::pkg::N>"),
+            HasSubstr("virtual ::rpc::ClientReaderInterface<::pkg::N>*"),
+            HasSubstr("::rpc::ServerWriter<::pkg::N>* writer"),
+            HasSubstr("::rpc::ClientWriter<::pkg::M>"),
+            HasSubstr("::rpc::ServerReader<::pkg::M>* reader, ::pkg::N*"),
+            HasSubstr("::rpc::ClientReaderWriter<::pkg::M, ::pkg::N>"),
+            HasSubstr("::rpc::ServerReaderWriter<::pkg::N, ::pkg::M>* stream"),
+            HasSubstr("WithCallbackMethod_Get"),
+            Not(HasSubstr("WithCallbackMethod_Watch"))));
+  EXPECT_THAT(Content(response, "dir/foo.rpc.pb.cc"),
+              AllOf(HasSubstr("RpcMethod::SERVER_STREAMING"),
+                    HasSubstr("RpcMethod::CLIENT_STREAMING"),
+                    HasSubstr("RpcMethod::BIDI_STREAMING")));
 }
 
 TEST(GeneratorTest, TwoMethodsThatBecomeOneNameAreRefused) {

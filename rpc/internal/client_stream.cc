@@ -1,0 +1,436 @@
+#include "rpc/internal/client_stream.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "absl/types/span.h"
+#include "rpc/internal/callback_scope.h"
+#include "rpc/internal/message_codec.h"
+#include "rpc/internal/received_metadata.h"
+#include "rpc/internal/sent_metadata.h"
+
+namespace rpc::internal {
+namespace {
+
+constexpr char kAbandoned[] = "the stream's object was destroyed";
+
+}  // namespace
+
+ClientStream::ClientStream(ChannelInterface* channel, ClientContext* context)
+    : channel_(channel->shared_from_this()),
+      target_(channel_->call_target()),
+      transport_(target_.transport),
+      context_(context) {
+  if (transport_ != nullptr) {
+    inbox_.Reset(transport_->limits().stream_window_bytes);
+  }
+}
+
+// ---- Beginning.
+
+std::shared_ptr<ClientStream> ClientStream::Start(ChannelInterface* channel,
+                                                  const RpcMethod& method,
+                                                  ClientContext* context,
+                                                  const Message* request) {
+  std::shared_ptr<ClientStream> stream(new ClientStream(channel, context));
+  Status error;
+  MessageScratch scratch;
+  OutgoingFrame frame;
+  bool ready = stream->Begin(&error);
+  if (ready && context->sent_ != nullptr) {
+    error = EncodeInitialMetadata(context->sent_->pairs,
+                                  stream->transport_->limits().max_header_bytes,
+                                  context->sent_->encoded);
+    frame.header = absl::MakeConstSpan(
+        reinterpret_cast<const std::byte*>(context->sent_->encoded.data()),
+        context->sent_->encoded.size());
+    ready = error.ok();
+  }
+  if (ready && !context->sent_attachment_.empty()) {
+    frame.attachment = std::move(context->sent_attachment_);
+    ready = CheckAttachmentSize(frame.attachment.size(),
+                                stream->transport_->limits(), &error);
+  }
+  if (ready && request != nullptr) {
+    frame.end = true;
+    ready =
+        EncodeMessage(*request, *stream->transport_,
+                      stream->target_.encode_limits, scratch, frame, &error);
+  }
+  if (!ready) {
+    stream->NeverBegan(std::move(error));
+    return stream;
+  }
+  {
+    absl::MutexLock lock(&stream->mutex_);
+    stream->self_ = stream;
+    stream->opening_ = !frame.end;
+    stream->writes_ended_ = frame.end;
+  }
+  stream->StartCall(method, frame);
+  return stream;
+}
+
+bool ClientStream::Begin(Status* error) {
+  absl::MutexLock lock(&mutex_);
+  if (std::exchange(context_->used_, true)) {
+    *error = Status(StatusCode::FAILED_PRECONDITION,
+                    "this ClientContext has served a call before; each call "
+                    "needs one of its own");
+    context_ = nullptr;
+    return false;
+  }
+  if (transport_ == nullptr) {
+    *error = target_.error;
+    return false;
+  }
+  context_->transport_ = transport_;
+  if (context_->phase_.load() & ClientContext::kCancelled) {
+    *error = Status(StatusCode::CANCELLED, "Cancelled before the call began");
+    return false;
+  }
+  return true;
+}
+
+void ClientStream::StartCall(const RpcMethod& method, OutgoingFrame& frame) {
+  ClientContext* context;
+  CallOptions options;
+  {
+    absl::MutexLock lock(&mutex_);
+    context = context_;
+    options.method = method.number();
+    options.deadline = context->deadline_;
+    options.wait_for_ready = context->wait_for_ready_;
+  }
+  const CallHandle handle =
+      transport_->StartCall(options, std::move(frame), this);
+  context->handle_ = handle;
+  const uint32_t before = context->phase_.fetch_or(ClientContext::kStarted,
+                                                   std::memory_order_acq_rel);
+  absl::Status cancel;
+  {
+    absl::MutexLock lock(&mutex_);
+    handle_ = handle;
+    cancel = std::move(cancel_when_started_);
+  }
+  if (before & ClientContext::kCancelled) {
+    cancel = absl::CancelledError("Cancelled by TryCancel");
+  }
+  if (!cancel.ok()) transport_->Cancel(handle, std::move(cancel));
+}
+
+void ClientStream::NeverBegan(Status status) {
+  {
+    absl::MutexLock lock(&mutex_);
+    status_ = std::move(status);
+    has_status_ = closed_ = true;
+  }
+  inbox_.End();
+}
+
+// ---- What comes.
+
+void ClientStream::OnFrame(IncomingFrame& frame) {
+  StreamOperation* metadata = nullptr;
+  bool usable = true;
+  bool failed = false;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (has_status_) return;
+    usable = frame.header.empty() || AcceptHeader(frame);
+    failed = frame.end && frame.status_code != StatusCode::OK;
+    if (usable && frame.end) {
+      status_ = failed ? ReceivedStatus(frame.status_code,
+                                        context_ == nullptr
+                                            ? nullptr
+                                            : context_->received_.get())
+                       : Status();
+      has_status_ = true;
+    }
+    any_frame_ = true;
+    metadata = std::exchange(metadata_, nullptr);
+  }
+  if (usable && frame.has_message && !failed) {
+    Release(inbox_.Add(frame), /*drained=*/false);
+  }
+  if (!usable || frame.end) inbox_.End();
+  if (metadata != nullptr) metadata->Complete(true);
+  if (!usable) Cancel(absl::CancelledError("the response is not usable"));
+}
+
+bool ClientStream::AcceptHeader(const IncomingFrame& frame) {
+  if (context_ == nullptr) return true;
+  if (context_->received_ == nullptr) {
+    context_->received_ = std::make_unique<ReceivedMetadata>();
+  }
+  Status status =
+      context_->received_->Add(frame.header,
+                               frame.end ? ReceivedMetadata::From::kServerEnd
+                                         : ReceivedMetadata::From::kServer,
+                               target_.max_metadata_bytes);
+  if (status.ok()) return true;
+  status_ = std::move(status);
+  has_status_ = true;
+  return false;
+}
+
+void ClientStream::OnSent() {
+  StreamOperation* write;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (std::exchange(opening_, false)) return;
+    write = std::exchange(write_, nullptr);
+    sent_ = write == nullptr;
+  }
+  if (write != nullptr) write->Complete(true);
+}
+
+void ClientStream::OnClosed(const CallOutcome& outcome) {
+  CallbackScope scope(this);
+  // Released at the end, and not under the lock; the channel may go with it.
+  std::shared_ptr<ClientStream> self;
+  StreamOperation* write;
+  StreamOperation* metadata;
+  StreamOperation* finish;
+  {
+    absl::MutexLock lock(&mutex_);
+    self = std::move(self_);
+    if (!has_status_) {
+      status_ = outcome.status.ok()
+                    ? Status(StatusCode::INTERNAL,
+                             "the call ended without a status from the server")
+                    : Status(outcome.status);
+      has_status_ = true;
+    }
+    closed_ = true;
+    if (context_ != nullptr) {
+      context_->may_have_run_ = any_frame_ || outcome.may_have_run;
+      context_->phase_.fetch_or(ClientContext::kOver);
+    }
+    write = std::exchange(write_, nullptr);
+    metadata = std::exchange(metadata_, nullptr);
+    finish = std::exchange(finish_, nullptr);
+  }
+  inbox_.End();
+  if (write != nullptr) write->Complete(false);
+  if (metadata != nullptr) metadata->Complete(false);
+  if (finish != nullptr) finish->Complete(true);
+}
+
+// ---- Operations.
+
+void ClientStream::Read(StreamMessage* message, StreamOperation* operation) {
+  inbox_.Take(message, operation);
+}
+
+void ClientStream::Taken(const StreamMessage& message) {
+  bool drained = false;
+  const uint64_t window_bytes = inbox_.NoteTaken(message, &drained);
+  Release(window_bytes, drained);
+}
+
+void ClientStream::Release(uint64_t window_bytes, bool drained) {
+  if (window_bytes == 0) return;
+  CallHandle handle;
+  {
+    absl::MutexLock lock(&mutex_);
+    handle = handle_;
+    if (closed_) return;
+  }
+  transport_->Release(handle, window_bytes, drained);
+}
+
+void ClientStream::Write(const Message& message, WriteOptions options,
+                         StreamOperation* operation) {
+  MessageScratch scratch;
+  OutgoingFrame frame;
+  Status error;
+  bool ready = transport_ != nullptr;
+  if (ready && !options.attachment().empty()) {
+    frame.attachment = std::move(options.attachment());
+    ready = CheckAttachmentSize(frame.attachment.size(), transport_->limits(),
+                                &error);
+  }
+  ready = ready && EncodeMessage(message, *transport_, target_.encode_limits,
+                                 scratch, frame, &error);
+  if (!ready) {
+    if (!error.ok()) Fail(std::move(error));
+    return operation->Complete(false);
+  }
+  frame.end = options.is_last_message();
+  Send(frame, operation);
+}
+
+void ClientStream::WritesDone(StreamOperation* operation) {
+  OutgoingFrame frame;
+  frame.end = true;
+  Send(frame, operation);
+}
+
+void ClientStream::Send(OutgoingFrame& frame, StreamOperation* operation) {
+  const bool last = frame.end;
+  CallHandle handle;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!has_status_ && !writes_ended_) {
+      writes_ended_ = last;
+      handle = handle_;
+    }
+  }
+  if (!handle) return operation->Complete(false);
+  frame.sent_by_result = true;
+  bool sent = transport_->Send(handle, std::move(frame));
+  // Of the last one no OnSent tells.
+  if (!sent && !last) {
+    absl::MutexLock lock(&mutex_);
+    sent = std::exchange(sent_, false);
+    if (!sent && !closed_) {
+      write_ = operation;
+      return;
+    }
+  }
+  operation->Complete(sent || last);
+}
+
+void ClientStream::WaitForInitialMetadata(StreamOperation* operation) {
+  bool came;
+  {
+    absl::MutexLock lock(&mutex_);
+    came = any_frame_;
+    if (!came && !closed_) {
+      metadata_ = operation;
+      return;
+    }
+  }
+  operation->Complete(came);
+}
+
+void ClientStream::Finish(bool discard, StreamOperation* operation) {
+  if (discard) Release(inbox_.Discard(), /*drained=*/true);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!closed_) {
+      finish_ = operation;
+      return;
+    }
+  }
+  operation->Complete(true);
+}
+
+Status ClientStream::TakeStatus() {
+  absl::MutexLock lock(&mutex_);
+  return std::move(status_);
+}
+
+void ClientStream::Fail(Status status) {
+  absl::Status reason(static_cast<absl::StatusCode>(status.error_code()),
+                      status.error_message());
+  {
+    absl::MutexLock lock(&mutex_);
+    // A status that came already says that the call went well: it did not.
+    if (has_status_ && !status_.ok()) return;
+    status_ = std::move(status);
+    has_status_ = true;
+    if (closed_) return;
+  }
+  inbox_.End();
+  Cancel(std::move(reason));
+}
+
+void ClientStream::Cancel(absl::Status reason) {
+  CallHandle handle;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (closed_) return;
+    handle = handle_;
+    if (!handle) cancel_when_started_ = reason;
+  }
+  if (handle) transport_->Cancel(handle, std::move(reason));
+}
+
+void ClientStream::Abandon() {
+  {
+    absl::MutexLock lock(&mutex_);
+    context_ = nullptr;
+    if (closed_) return;
+  }
+  Release(inbox_.Discard(), /*drained=*/false);
+  Cancel(absl::CancelledError(kAbandoned));
+}
+
+// ---- Waiting.
+
+// Without a transport everything is over at once.
+bool ClientStream::Wait(BlockingOperation& operation) {
+  if (transport_ != nullptr) transport_->Wait(operation.done());
+  return operation.ok();
+}
+
+bool ClientStream::BlockingRead(Message* message, BufferChain* attachment) {
+  StreamMessage received;
+  BlockingOperation operation;
+  Read(&received, &operation);
+  if (!Wait(operation)) return false;
+  Status error;
+  const bool decoded = DecodeMessage(received.message, message, &error);
+  if (attachment != nullptr) *attachment = std::move(received.attachment);
+  received.message.clear();
+  Taken(received);
+  if (!decoded) Fail(std::move(error));
+  return decoded;
+}
+
+bool ClientStream::BlockingWrite(const Message& message, WriteOptions options) {
+  BlockingOperation operation;
+  Write(message, std::move(options), &operation);
+  return Wait(operation);
+}
+
+bool ClientStream::BlockingWritesDone() {
+  BlockingOperation operation;
+  WritesDone(&operation);
+  return Wait(operation);
+}
+
+void ClientStream::BlockingWaitForInitialMetadata() {
+  BlockingOperation operation;
+  WaitForInitialMetadata(&operation);
+  Wait(operation);
+}
+
+Status ClientStream::BlockingFinish() {
+  BlockingOperation operation;
+  Finish(/*discard=*/true, &operation);
+  Wait(operation);
+  return TakeStatus();
+}
+
+Status ClientStream::BlockingFinish(Message* response) {
+  BlockingOperation operation;
+  Finish(/*discard=*/false, &operation);
+  Wait(operation);
+  Status status = TakeStatus();
+  if (!status.ok()) return status;
+  StreamMessage received;
+  BlockingOperation read;
+  Read(&received, &read);
+  if (!Wait(read)) {
+    return Status(StatusCode::UNIMPLEMENTED,
+                  "No message returned for unary request");
+  }
+  if (!DecodeMessage(received.message, response, &status)) return status;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (context_ != nullptr) {
+      context_->received_attachment_ = std::move(received.attachment);
+    }
+  }
+  StreamMessage another;
+  BlockingOperation more;
+  Read(&another, &more);
+  if (!Wait(more)) return status;
+  return Status(StatusCode::INTERNAL,
+                "the server sent a second response to a call that has one");
+}
+
+}  // namespace rpc::internal

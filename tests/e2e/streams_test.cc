@@ -1,0 +1,571 @@
+// Goal: streams of all kinds over the device under test: order, half-close,
+// status and metadata, cancelling, deadlines, back-pressure, large messages.
+// Method: a server in this process whose handlers do as they are told, and
+// blocking clients.
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "benchmarks/test_pattern.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "rpc/rpc.h"
+#include "tests/e2e/device_under_test.h"
+#include "tests/e2e/endpoints.h"
+#include "tests/e2e/streams.rpc.pb.h"
+
+namespace e2e {
+namespace {
+
+using benchmarks::TestPattern;
+
+rpc::Status StatusOf(int code) {
+  return rpc::Status(static_cast<rpc::StatusCode>(code),
+                     absl::StrCat("asked for ", code), "details");
+}
+
+class StreamsService final : public Streams::Service {
+ public:
+  rpc::Status Count(rpc::ServerContext* context, const Order* order,
+                    rpc::ServerWriter<Item>* writer) override {
+    context->AddInitialMetadata("kind", "count");
+    context->AddTrailingMetadata("count", absl::StrCat(order->count()));
+    if (order->hold()) {
+      writer->SendInitialMetadata();
+      go_on.WaitForNotification();
+    }
+    Item item;
+    for (int64_t i = 0; i < order->count(); ++i) {
+      item.set_number(i);
+      item.set_data(TestPattern(static_cast<size_t>(order->bytes()),
+                                static_cast<uint64_t>(i)));
+      if (!writer->Write(item)) break;
+      ++written;
+    }
+    if (context->IsCancelled()) ++cancelled;
+    return order->code() != 0 ? StatusOf(order->code()) : rpc::Status::OK;
+  }
+
+  rpc::Status Sum(rpc::ServerContext* context, rpc::ServerReader<Item>* reader,
+                  Total* total) override {
+    Item item;
+    while (reader->Read(&item)) {
+      if (item.code() != 0) return StatusOf(item.code());
+      total->set_numbers(total->numbers() + item.number());
+      total->set_bytes(total->bytes() +
+                       static_cast<int64_t>(item.data().size()));
+    }
+    if (context->IsCancelled()) ++cancelled;
+    context->AddTrailingMetadata("sum", "done");
+    return rpc::Status::OK;
+  }
+
+  rpc::Status Chat(rpc::ServerContext* context,
+                   rpc::ServerReaderWriter<Item, Item>* stream) override {
+    ++chats;
+    Item item;
+    rpc::BufferChain attachment;
+    while (stream->Read(&item, &attachment)) {
+      if (item.code() != 0) return StatusOf(item.code());
+      if (!stream->Write(item, rpc::WriteOptions().set_attachment(
+                                   std::move(attachment)))) {
+        break;
+      }
+      attachment.clear();
+    }
+    if (context->IsCancelled()) ++cancelled;
+    --chats;
+    return rpc::Status::OK;
+  }
+
+  absl::Notification go_on;
+  std::atomic<int64_t> written{0};
+  std::atomic<int> cancelled{0};
+  std::atomic<int> chats{0};
+};
+
+class StreamsTest : public testing::Test {
+ protected:
+  StreamsTest() { Start(); }
+  ~StreamsTest() override {
+    if (!service_.go_on.HasBeenNotified()) service_.go_on.Notify();
+  }
+
+  void Start(const Arguments& arguments = {}) {
+    rpc::ServerBuilder builder;
+    builder.AddListeningPort(ServerUri(), rpc::InsecureServerCredentials(),
+                             &port_);
+    builder.RegisterService(&service_);
+    builder.AddChannelArgument("verbena.device",
+                               TheDeviceUnderTest().server_device);
+    for (const auto& [name, value] : arguments) {
+      builder.AddChannelArgument(name, value);
+    }
+    server_ = builder.BuildAndStart();
+    ASSERT_NE(server_, nullptr);
+    Connect();
+  }
+
+  void Connect(const Arguments& arguments = {}) {
+    rpc::ChannelArguments channel_arguments;
+    channel_arguments.SetString("verbena.device",
+                                TheDeviceUnderTest().client_device);
+    for (const auto& [name, value] : arguments) {
+      channel_arguments.SetInt64(name, value);
+    }
+    channel_ = rpc::CreateCustomChannel(
+        ServerUri(port_), rpc::InsecureChannelCredentials(), channel_arguments);
+    stub_ = Streams::NewStub(channel_);
+  }
+
+  static void SetDeadline(rpc::ClientContext& context,
+                          absl::Duration timeout = absl::Seconds(60)) {
+    context.set_deadline(absl::Now() + timeout);
+  }
+
+  // A stream of its own that works: the connection lives.
+  void ExpectChatWorks() {
+    rpc::ClientContext context;
+    SetDeadline(context);
+    const auto stream = stub_->Chat(&context);
+    Item item;
+    item.set_number(42);
+    EXPECT_TRUE(stream->Write(item));
+    Item answer;
+    EXPECT_TRUE(stream->Read(&answer));
+    EXPECT_EQ(answer.number(), 42);
+    EXPECT_TRUE(stream->WritesDone());
+    EXPECT_FALSE(stream->Read(&answer));
+    EXPECT_OK(stream->Finish());
+  }
+
+  static bool Eventually(const std::function<bool()>& condition) {
+    for (int i = 0; i < 3000 && !condition(); ++i) {
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    return condition();
+  }
+
+  StreamsService service_;
+  int port_ = 0;
+  std::unique_ptr<rpc::Server> server_;
+  std::shared_ptr<rpc::Channel> channel_;
+  std::unique_ptr<Streams::Stub> stub_;
+};
+
+// ---- Each kind.
+
+TEST_F(StreamsTest, AServersMessagesComeInOrderAndThenTheStatus) {
+  for (const int64_t bytes : {0, 100, 5'000, 200'000}) {
+    rpc::ClientContext context;
+    SetDeadline(context);
+    Order order;
+    order.set_count(300);
+    order.set_bytes(bytes);
+    const auto reader = stub_->Count(&context, order);
+    Item item;
+    int64_t count = 0;
+    while (reader->Read(&item)) {
+      ASSERT_EQ(item.number(), count);
+      ASSERT_EQ(item.data(), TestPattern(static_cast<size_t>(bytes),
+                                         static_cast<uint64_t>(count)));
+      ++count;
+    }
+    EXPECT_EQ(count, 300);
+    EXPECT_OK(reader->Finish());
+    EXPECT_EQ(context.GetServerInitialMetadata().count("kind"), 1u);
+    EXPECT_EQ(context.GetServerTrailingMetadata().count("count"), 1u);
+  }
+}
+
+TEST_F(StreamsTest, AClientsMessagesAreAllThereWhenItHasDone) {
+  for (const size_t bytes : {size_t{0}, size_t{100}, size_t{200'000}}) {
+    rpc::ClientContext context;
+    SetDeadline(context);
+    Total total;
+    const auto writer = stub_->Sum(&context, &total);
+    Item item;
+    for (int64_t i = 1; i <= 200; ++i) {
+      item.set_number(i);
+      item.set_data(TestPattern(bytes, 1));
+      ASSERT_TRUE(writer->Write(item));
+    }
+    EXPECT_TRUE(writer->WritesDone());
+    EXPECT_FALSE(writer->Write(item)) << "after WritesDone";
+    EXPECT_OK(writer->Finish());
+    EXPECT_EQ(total.numbers(), 200 * 201 / 2);
+    EXPECT_EQ(total.bytes(), static_cast<int64_t>(200 * bytes));
+    EXPECT_EQ(context.GetServerTrailingMetadata().count("sum"), 1u);
+  }
+}
+
+TEST_F(StreamsTest, BothSidesTakeTurns) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub_->Chat(&context);
+  Item item;
+  Item answer;
+  for (int64_t i = 0; i < 500; ++i) {
+    item.set_number(i);
+    ASSERT_TRUE(stream->Write(item));
+    ASSERT_TRUE(stream->Read(&answer));
+    ASSERT_EQ(answer.number(), i);
+  }
+  EXPECT_TRUE(stream->WritesDone());
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_OK(stream->Finish());
+}
+
+TEST_F(StreamsTest, OneThreadReadsWhileAnotherWrites) {
+  constexpr int64_t kMessages = 2'000;
+  rpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub_->Chat(&context);
+  std::thread writer([&] {
+    Item item;
+    item.set_data(TestPattern(3'000, 1));
+    for (int64_t i = 0; i < kMessages; ++i) {
+      item.set_number(i);
+      if (!stream->Write(item)) ADD_FAILURE() << "message " << i;
+    }
+    stream->WritesDone();
+  });
+  Item answer;
+  int64_t count = 0;
+  for (; stream->Read(&answer); ++count) ASSERT_EQ(answer.number(), count);
+  writer.join();
+  EXPECT_EQ(count, kMessages);
+  EXPECT_OK(stream->Finish());
+}
+
+TEST_F(StreamsTest, EmptyStreamsEndInOrder) {
+  Item item;
+  {
+    rpc::ClientContext context;
+    SetDeadline(context);
+    const auto reader = stub_->Count(&context, Order());
+    EXPECT_FALSE(reader->Read(&item));
+    EXPECT_OK(reader->Finish());
+  }
+  {
+    rpc::ClientContext context;
+    SetDeadline(context);
+    Total total;
+    total.set_bytes(7);
+    const auto writer = stub_->Sum(&context, &total);
+    EXPECT_TRUE(writer->WritesDone());
+    EXPECT_OK(writer->Finish());
+    EXPECT_EQ(total.bytes(), 0);
+  }
+  rpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub_->Chat(&context);
+  EXPECT_TRUE(stream->WritesDone());
+  EXPECT_FALSE(stream->Read(&item));
+  EXPECT_OK(stream->Finish());
+}
+
+TEST_F(StreamsTest, TheLastMessageCanEndTheStream) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  Total total;
+  const auto writer = stub_->Sum(&context, &total);
+  Item item;
+  item.set_number(1);
+  EXPECT_TRUE(writer->Write(item));
+  item.set_number(2);
+  writer->WriteLast(item, rpc::WriteOptions());
+  EXPECT_OK(writer->Finish());
+  EXPECT_EQ(total.numbers(), 3);
+}
+
+TEST_F(StreamsTest, AttachmentsGoBesideMessagesOfAllSizes) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub_->Chat(&context);
+  for (const size_t bytes : {10u, 5'000u, 100'000u, 3'000'000u}) {
+    absl::StatusOr<rpc::Buffer> buffer = channel_->AllocateBuffer(bytes);
+    ASSERT_TRUE(buffer.ok()) << buffer.status();
+    benchmarks::FillTestPattern(reinterpret_cast<char*>(buffer->mutable_data()),
+                                bytes, 5);
+    Item item;
+    item.set_number(static_cast<int64_t>(bytes));
+    item.set_data(TestPattern(bytes / 2, 6));
+    ASSERT_TRUE(stream->Write(item, rpc::WriteOptions().set_attachment(
+                                        rpc::BufferChain(*std::move(buffer)))));
+    Item answer;
+    rpc::BufferChain attachment;
+    ASSERT_TRUE(stream->Read(&answer, &attachment));
+    EXPECT_EQ(answer.data(), item.data());
+    ASSERT_EQ(attachment.size(), bytes);
+    EXPECT_EQ(benchmarks::Checksum(attachment),
+              benchmarks::Checksum(TestPattern(bytes, 5)));
+  }
+  EXPECT_TRUE(stream->WritesDone());
+  EXPECT_OK(stream->Finish());
+}
+
+// ---- How they end.
+
+TEST_F(StreamsTest, AnErrorComesWithItsTextDetailsAndMetadata) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  Order order;
+  order.set_count(3);
+  order.set_code(rpc::StatusCode::ABORTED);
+  const auto reader = stub_->Count(&context, order);
+  Item item;
+  int count = 0;
+  while (reader->Read(&item)) ++count;
+  EXPECT_EQ(count, 3);
+  const rpc::Status status = reader->Finish();
+  EXPECT_TRUE(HasCode(status, rpc::StatusCode::ABORTED));
+  EXPECT_EQ(status.error_message(), "asked for 10");
+  EXPECT_EQ(status.error_details(), "details");
+  EXPECT_EQ(context.GetServerTrailingMetadata().count("count"), 1u);
+}
+
+TEST_F(StreamsTest, AServerThatEndsEarlyEndsTheClientsWrites) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  Total total;
+  const auto writer = stub_->Sum(&context, &total);
+  Item item;
+  item.set_data(TestPattern(10'000, 1));
+  ASSERT_TRUE(writer->Write(item));
+  item.set_code(rpc::StatusCode::OUT_OF_RANGE);
+  ASSERT_TRUE(writer->Write(item));
+  EXPECT_TRUE(Eventually([&] { return !writer->Write(item); }));
+  EXPECT_TRUE(HasCode(writer->Finish(), rpc::StatusCode::OUT_OF_RANGE));
+  ExpectChatWorks();
+}
+
+TEST_F(StreamsTest, InitialMetadataComesBeforeTheFirstMessage) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  Order order;
+  order.set_count(1);
+  order.set_hold(true);
+  const auto reader = stub_->Count(&context, order);
+  reader->WaitForInitialMetadata();
+  EXPECT_EQ(context.GetServerInitialMetadata().count("kind"), 1u);
+  EXPECT_EQ(service_.written, 0);
+  service_.go_on.Notify();
+  Item item;
+  EXPECT_TRUE(reader->Read(&item));
+  EXPECT_FALSE(reader->Read(&item));
+  EXPECT_OK(reader->Finish());
+}
+
+TEST_F(StreamsTest, FinishThrowsAwayWhatWasNotRead) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  Order order;
+  order.set_count(1'000);
+  order.set_bytes(5'000);
+  const auto reader = stub_->Count(&context, order);
+  Item item;
+  EXPECT_TRUE(reader->Read(&item));
+  EXPECT_OK(reader->Finish());
+  EXPECT_EQ(service_.written, 1'000);
+}
+
+TEST_F(StreamsTest, CancellingEndsBothSides) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  Order order;
+  order.set_count(1'000'000);
+  order.set_bytes(1'000);
+  const auto reader = stub_->Count(&context, order);
+  Item item;
+  EXPECT_TRUE(reader->Read(&item));
+  context.TryCancel();
+  while (reader->Read(&item)) {
+  }
+  EXPECT_TRUE(HasCode(reader->Finish(), rpc::StatusCode::CANCELLED));
+  EXPECT_TRUE(Eventually([&] { return service_.cancelled == 1; }));
+  ExpectChatWorks();
+}
+
+TEST_F(StreamsTest, CancellingWakesAHandlerThatReads) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub_->Chat(&context);
+  Item item;
+  EXPECT_TRUE(stream->Write(item));
+  EXPECT_TRUE(stream->Read(&item));
+  context.TryCancel();
+  EXPECT_FALSE(stream->Read(&item));
+  EXPECT_TRUE(HasCode(stream->Finish(), rpc::StatusCode::CANCELLED));
+  EXPECT_TRUE(Eventually([&] { return service_.cancelled == 1; }));
+}
+
+TEST_F(StreamsTest, ADeadlineEndsAStreamThatWaits) {
+  rpc::ClientContext context;
+  SetDeadline(context, absl::Milliseconds(200));
+  const auto stream = stub_->Chat(&context);
+  Item item;
+  EXPECT_FALSE(stream->Read(&item));
+  EXPECT_TRUE(HasCode(stream->Finish(), rpc::StatusCode::DEADLINE_EXCEEDED));
+  EXPECT_TRUE(Eventually([&] { return service_.chats == 0; }));
+}
+
+TEST_F(StreamsTest, AStreamThatIsDestroyedIsCancelled) {
+  {
+    rpc::ClientContext context;
+    SetDeadline(context);
+    Order order;
+    order.set_count(1'000'000);
+    order.set_bytes(1'000);
+    const auto reader = stub_->Count(&context, order);
+    Item item;
+    EXPECT_TRUE(reader->Read(&item));
+  }
+  EXPECT_TRUE(Eventually([&] { return service_.cancelled == 1; }));
+  ExpectChatWorks();
+}
+
+TEST_F(StreamsTest, AStreamKeepsItsChannel) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub_->Chat(&context);
+  stub_.reset();
+  channel_.reset();
+  Item item;
+  item.set_number(1);
+  EXPECT_TRUE(stream->Write(item));
+  EXPECT_TRUE(stream->Read(&item));
+  EXPECT_TRUE(stream->WritesDone());
+  EXPECT_OK(stream->Finish());
+}
+
+TEST_F(StreamsTest, AServerThatShutsDownEndsItsStreams) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub_->Chat(&context);
+  Item item;
+  EXPECT_TRUE(stream->Write(item));
+  EXPECT_TRUE(stream->Read(&item));
+  server_->Shutdown(std::chrono::system_clock::now());
+  EXPECT_FALSE(stream->Read(&item));
+  EXPECT_TRUE(HasCode(stream->Finish(), rpc::StatusCode::UNAVAILABLE));
+  EXPECT_EQ(service_.cancelled, 1);
+}
+
+TEST_F(StreamsTest, WhatNobodyImplementsIsUnimplemented) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub_->Missing(&context);
+  Item item;
+  EXPECT_FALSE(stream->Read(&item));
+  EXPECT_TRUE(HasCode(stream->Finish(), rpc::StatusCode::UNIMPLEMENTED));
+  ExpectChatWorks();
+}
+
+TEST_F(StreamsTest, AContextServesOneStream) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  const auto first = stub_->Chat(&context);
+  const auto second = stub_->Chat(&context);
+  Item item;
+  EXPECT_FALSE(second->Write(item));
+  EXPECT_FALSE(second->Read(&item));
+  EXPECT_TRUE(HasCode(second->Finish(), rpc::StatusCode::FAILED_PRECONDITION));
+  EXPECT_TRUE(first->WritesDone());
+  EXPECT_OK(first->Finish());
+}
+
+TEST_F(StreamsTest, CancelledBeforeItBeganItNeverRuns) {
+  rpc::ClientContext context;
+  context.TryCancel();
+  const auto stream = stub_->Chat(&context);
+  EXPECT_TRUE(HasCode(stream->Finish(), rpc::StatusCode::CANCELLED));
+  EXPECT_EQ(service_.chats, 0);
+}
+
+TEST_F(StreamsTest, AnOversizedMessageEndsItsStreamAlone) {
+  Start({{"grpc.max_receive_message_length", 50'000}});
+  rpc::ClientContext context;
+  SetDeadline(context);
+  Total total;
+  const auto writer = stub_->Sum(&context, &total);
+  Item item;
+  item.set_data(TestPattern(60'000, 1));
+  writer->Write(item);
+  EXPECT_TRUE(HasCode(writer->Finish(), rpc::StatusCode::RESOURCE_EXHAUSTED));
+  ExpectChatWorks();
+}
+
+// ---- Back-pressure.
+
+TEST_F(StreamsTest, AReaderThatIsSlowHoldsBackItsStreamAlone) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  Order order;
+  order.set_count(1'000);
+  order.set_bytes(5'000);
+  const auto slow = stub_->Count(&context, order);
+  slow->WaitForInitialMetadata();
+  for (int i = 0; i < 20; ++i) ExpectChatWorks();
+  absl::SleepFor(absl::Milliseconds(100));
+  // 64 KiB of window, and the one that waits.
+  EXPECT_LE(service_.written, 65'536 / 5'000 + 2);
+  Item item;
+  int64_t count = 0;
+  while (slow->Read(&item)) ++count;
+  EXPECT_EQ(count, 1'000);
+  EXPECT_OK(slow->Finish());
+}
+
+TEST_F(StreamsTest, ManyStreamsAtATime) {
+  constexpr int kStreams = 100;
+  struct Open {
+    rpc::ClientContext context;
+    std::unique_ptr<rpc::ClientReaderWriter<Item, Item>> stream;
+  };
+  std::vector<std::unique_ptr<Open>> streams;
+  for (int i = 0; i < kStreams; ++i) {
+    streams.push_back(std::make_unique<Open>());
+    SetDeadline(streams.back()->context);
+    streams.back()->stream = stub_->Chat(&streams.back()->context);
+  }
+  Item item;
+  for (int round = 0; round < 10; ++round) {
+    for (int i = 0; i < kStreams; ++i) {
+      item.set_number(round * kStreams + i);
+      ASSERT_TRUE(streams[static_cast<size_t>(i)]->stream->Write(item));
+    }
+    for (int i = 0; i < kStreams; ++i) {
+      ASSERT_TRUE(streams[static_cast<size_t>(i)]->stream->Read(&item));
+      ASSERT_EQ(item.number(), round * kStreams + i);
+    }
+  }
+  for (const auto& open : streams) {
+    EXPECT_TRUE(open->stream->WritesDone());
+    EXPECT_OK(open->stream->Finish());
+  }
+}
+
+TEST_F(StreamsTest, AChannelThatCannotConnectSaysSo) {
+  server_.reset();
+  rpc::ClientContext context;
+  SetDeadline(context);
+  const auto stream = stub_->Chat(&context);
+  Item item;
+  while (stream->Write(item)) {
+  }
+  EXPECT_FALSE(stream->Read(&item));
+  EXPECT_TRUE(HasCode(stream->Finish(), rpc::StatusCode::UNAVAILABLE));
+}
+
+}  // namespace
+}  // namespace e2e
