@@ -3,6 +3,15 @@
 #include "absl/time/clock.h"
 
 namespace rpc::testing {
+namespace {
+
+void PushSent(LoopbackSide& side) {
+  Delivery sent;
+  sent.type = Delivery::kSent;
+  side.pending.push_back(std::move(sent));
+}
+
+}  // namespace
 
 void LoopbackNetwork::Impl::Stop() {
   {
@@ -36,6 +45,7 @@ bool LoopbackNetwork::Impl::SetServer(ServerTransport* transport,
   }
   for (const CallPtr& call : to_deliver) {
     call->waiting = false;
+    if (!call->client.ended) PushSent(call->client);
     Admit(call, *std::exchange(call->parked, std::nullopt));
   }
   changed_.notify_all();
@@ -85,6 +95,7 @@ CallHandle LoopbackNetwork::Impl::StartCall(const CallOptions& options,
     Close(call, absl::DeadlineExceededError("Deadline Exceeded"), nullptr,
           /*may_have_run=*/false);
   } else if (reachable) {
+    if (!call->client.ended) PushSent(call->client);
     Admit(call, std::move(first));
   } else if (options.wait_for_ready) {
     call->waiting = true;
@@ -109,13 +120,10 @@ void LoopbackNetwork::Impl::Send(CallHandle handle, bool from_server,
   Delivery delivery = ToDelivery(
       std::move(frame), from_server ? replace_response_ : replace_request_);
   if (from_server && delivery.frame.end) from.ended = true;
-  Delivery sent;
-  sent.type = Delivery::kSent;
-  from.pending.push_back(std::move(sent));
+  if (!from.ended) PushSent(from);
   to.pending.push_back(std::move(delivery));
-  if (call->client.ended && call->server.ended) {
-    Close(call, absl::OkStatus(), nullptr);
-  }
+  // Whether the client has ended or not.
+  if (call->server.ended) Close(call, absl::OkStatus(), nullptr);
   Drive(lock, call);
 }
 
