@@ -363,7 +363,7 @@ namespace {
 // As FrameView::WindowBytes has it.
 int64_t WindowBytesOf(const rpc::OutgoingFrame& frame) {
   return kFrameWindow +
-         static_cast<int64_t>(frame.small_message.size() +
+         static_cast<int64_t>(frame.header.size() + frame.small_message.size() +
                               frame.message.size() + frame.attachment.size());
 }
 
@@ -432,7 +432,10 @@ inline bool Connection::SendNow(Call& call, rpc::OutgoingFrame& frame) {
     sent = SendFrame(call, frame, out);
   }
   if (ends_call && call.connection == this) {
-    if (!reads_.empty() || !waiting_reads_.empty()) AbandonReads(call.handle);
+    if (!call.received_end) {
+      answered_early_.resize(slots_.size());
+      answered_early_[call.slot] = call.sequence;
+    }
     if (!offers_.empty()) {
       ExpireOffers({call.slot, call.sequence}, /*wanted=*/true);
     }
@@ -446,12 +449,18 @@ bool Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
   if (call.connection != this || call.sent_end) return false;
   // Where frames are held back, there is no window; see SendHeldBack.
   if (call.send_window <= 0) [[unlikely]] {
-    const bool needs_window = frame.has_message || !frame.attachment.empty();
+    const bool needs_window =
+        !frame.end || frame.has_message || !frame.attachment.empty();
     if (needs_window || call.held_back != nullptr) {
       call.was_held_back = true;
       call.HoldBack(frame);
       return false;
     }
+  }
+  if (frame.end && IsReadingFor(call)) [[unlikely]] {
+    call.HoldBack(frame);
+    AbandonReads(call.handle);
+    return false;
   }
   return SendNow(call, frame);
 }
@@ -461,6 +470,7 @@ void Connection::SendHeldBack(Call& call) {
          call.connection == this) {
     OwnedFrame& frame = call.held_back->front();
     const bool last = frame.get().end;
+    if (last && IsReadingFor(call)) return AbandonReads(call.handle);
     if (SendNow(call, frame.get()) && !last) NotifySent(call.handle);
     call.held_back->pop_front();
     if (call.held_back->empty()) call.held_back.reset();

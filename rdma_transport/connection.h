@@ -197,6 +197,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool Submit(Outgoing& out);
   void SendHeldBack(Call& call);
   void NotifySent(rpc::CallHandle call);
+  bool IsPointless(const Outgoing& out) const;
   absl::Status PrepareOpen(Outgoing& out);
   void Queue(Outgoing& out);
   void FlushQueue();
@@ -240,6 +241,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void StartRead(const FrameView& view, Call& call, bool opens);
   absl::Status CheckOfferLimits(const IncomingRead& read) const;
   void RefuseRead(std::unique_ptr<IncomingRead> read, const absl::Status& why);
+  // Whether something that the peer offered for the call is still being read.
+  bool IsReadingFor(const Call& call) const;
   void RetryWaitingReads();
   void PumpReads();
   void FinishRead(IncomingRead* read);
@@ -335,6 +338,9 @@ class Connection final : public PolledConnection, public CmEventHandler {
   std::vector<uint32_t> free_slots_;  // client
   size_t live_calls_ = 0;
   uint32_t next_sequence_ = 1;
+  // Server, by slot: the last call that was answered before its client had sent
+  // everything. The answer said done for all that the client offered with it.
+  std::vector<uint32_t> answered_early_;
 
   // Client: the numbers under which the peer knows methods, plus one, by the
   // endpoint's; server: what they are.

@@ -284,6 +284,39 @@ void Connection::RefuseRead(std::unique_ptr<IncomingRead> read,
               peer_windows_ ? read->done_rkey() : 0);
 }
 
+bool Connection::IsReadingFor(const Call& call) const {
+  // A client's end says done for nothing.
+  if (is_client_ || (reads_.empty() && waiting_reads_.empty())) return false;
+  const auto is_of_call = [&call](const auto& read) {
+    return read->call() == call.handle;
+  };
+  return std::any_of(reads_.begin(), reads_.end(), is_of_call) ||
+         std::any_of(waiting_reads_.begin(), waiting_reads_.end(),
+                     [&](const WaitingRead& waiting) {
+                       return is_of_call(waiting.read);
+                     });
+}
+
+// An offer for a call that is over: nothing of it is read. Those of one call
+// are answered in order, so that it may have to wait for another one.
+void Connection::RefuseOfferOf(const FrameView& view) {
+  const OfferKey key = {view.fields.slot, view.fields.call_sequence};
+  if (key.slot < answered_early_.size() &&
+      answered_early_[key.slot] == key.call_sequence) {
+    return;  // the answer has said it
+  }
+  auto refused =
+      std::make_unique<IncomingRead>(view, rpc::CallHandle(), nullptr);
+  refused->Abandon();
+  for (const WaitingRead& waiting : waiting_reads_) {
+    if (!(waiting.read->key() == key)) continue;
+    waiting_reads_.push_back({std::move(refused), 0});
+    return;
+  }
+  reads_.push_back(std::move(refused));
+  poller_->MarkDirty(this);
+}
+
 void Connection::RetryWaitingReads() {
   const int64_t now_ns = Poller::NowNs();
   while (!waiting_reads_.empty()) {
@@ -329,8 +362,16 @@ void Connection::PumpReads() {
       wr.wr.rdma.rkey = chunk.rkey;
       if (!PostWorkRequests(&wr)) return;
     }
-    if (read->finished()) {
-      FinishRead(read);  // an abandoned one with nothing outstanding
+    // An abandoned one with nothing outstanding, after those before it.
+    const auto is_of_same_call = [read](const auto& other) {
+      return other->key() == read->key();
+    };
+    if (read->finished() &&
+        std::none_of(reads_.begin(),
+                     reads_.begin() + static_cast<std::ptrdiff_t>(i),
+                     is_of_same_call)) {
+      FinishRead(read);
+      if (state_ != State::kUp) return;
       continue;
     }
     ++i;
@@ -350,6 +391,12 @@ void Connection::FinishRead(IncomingRead* read) {
   HeldFrame* const held = finished->held();
   if (call == nullptr || held == nullptr) {
     SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
+    // Its call's end may wait for it.
+    Call* const ending = poller_->calls().Find(finished->call());
+    if (ending != nullptr && ending->held_back != nullptr &&
+        ending->connection == this) {
+      SendHeldBack(*ending);
+    }
     return;
   }
   poller_->counters().rendezvous_messages_received.Add(1);

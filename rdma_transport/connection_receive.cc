@@ -218,14 +218,6 @@ Call* Connection::FindCall(const FrameView& view) {
              : nullptr;
 }
 
-// An offer for a call that is over: nothing of it is read.
-void Connection::RefuseOfferOf(const FrameView& view) {
-  const absl::Span<const std::byte> first =
-      view.has(kMessageOffer) ? view.message : view.attachment;
-  SendControl(FrameKind::kDone, {view.fields.slot, view.fields.call_sequence},
-              0, {}, 0, peer_windows_ ? DecodeSegment(first.data()).rkey : 0);
-}
-
 void Connection::OnData(const FrameView& view, rpc::Buffer&& buffer,
                         uint32_t invalidated_rkey) {
   const bool ends_call = is_client_ && view.has(kEnd);
@@ -235,7 +227,10 @@ void Connection::OnData(const FrameView& view, rpc::Buffer&& buffer,
                 /*all=*/true);
   }
   Call* const call = FindCall(view);
-  if (call == nullptr || call->received_end) {
+  // A server's end may wait for something that is being read: see SendData.
+  const bool is_over =
+      call == nullptr || call->received_end || (!is_client_ && call->sent_end);
+  if (is_over) {
     if (view.has_offer()) RefuseOfferOf(view);
     return;
   }

@@ -141,6 +141,14 @@ void Connection::Queue(Outgoing& out) {
   queued.out.header = queued.header;
 }
 
+// A client's message for a call that the server has answered: it would not say
+// done for what is offered.
+bool Connection::IsPointless(const Outgoing& out) const {
+  if (!is_client_ || out.fields.kind != FrameKind::kData) return false;
+  const Call* const call = poller_->calls().Find(out.call);
+  return call == nullptr || call->connection != this;
+}
+
 void Connection::FlushQueue() {
   while (!queue_.empty()) {
     if (!send_credits_.CanSend()) {
@@ -148,6 +156,10 @@ void Connection::FlushQueue() {
       return;
     }
     Outgoing& out = queue_.front().out;
+    if (IsPointless(out)) {
+      queue_.pop_front();
+      continue;
+    }
     const absl::StatusOr<PostResult> result = Post(out);
     if (state_ != State::kUp) return;  // closed, and with it the queue cleared
     if (result.ok() && *result == PostResult::kBlocked) return;

@@ -102,7 +102,8 @@ int64_t FrameView::WindowBytes() const {
     }
     return bytes;
   };
-  return kFrameWindow + bytes_of(message, has(kMessageOffer)) +
+  return kFrameWindow + fields.header_bytes +
+         bytes_of(message, has(kMessageOffer)) +
          bytes_of(attachment, has(kAttachmentOffer));
 }
 

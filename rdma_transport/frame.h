@@ -73,7 +73,7 @@ inline constexpr size_t kMaxSegments = 32;
 inline constexpr size_t kMaxPathBytes = 1024;
 
 // What each direction of a call may have on its way to begin with, and what a
-// frame takes of it besides its message and attachment.
+// frame takes of it besides its header, message and attachment.
 inline constexpr int64_t kStreamWindow = 64 << 10;
 inline constexpr int64_t kFrameWindow = 64;
 

@@ -89,6 +89,8 @@ bool ClientStream::Begin(Status* error) {
     *error = Status(StatusCode::CANCELLED, "Cancelled before the call began");
     return false;
   }
+  // Now, as it may be looked at while the stream runs.
+  context_->received_ = std::make_unique<ReceivedMetadata>();
   return true;
 }
 
@@ -150,9 +152,9 @@ void ClientStream::OnFrame(IncomingFrame& frame) {
     any_frame_ = true;
     metadata = std::exchange(metadata_, nullptr);
   }
-  if (usable && frame.has_message && !failed) {
-    Release(inbox_.Add(frame), /*drained=*/false);
-  }
+  const bool is_message = usable && frame.has_message && !failed;
+  Release(is_message ? inbox_.Add(frame) : frame.window_bytes,
+          /*drained=*/false);
   if (!usable || frame.end) inbox_.End();
   if (metadata != nullptr) metadata->Complete(true);
   if (!usable) Cancel(absl::CancelledError("the response is not usable"));
@@ -160,9 +162,6 @@ void ClientStream::OnFrame(IncomingFrame& frame) {
 
 bool ClientStream::AcceptHeader(const IncomingFrame& frame) {
   if (context_ == nullptr) return true;
-  if (context_->received_ == nullptr) {
-    context_->received_ = std::make_unique<ReceivedMetadata>();
-  }
   Status status =
       context_->received_->Add(frame.header,
                                frame.end ? ReceivedMetadata::From::kServerEnd

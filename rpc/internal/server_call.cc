@@ -69,6 +69,7 @@ void ServerCall::Begin(ServerCore* core, ServerMethod* method,
   phase_.store(0, std::memory_order_relaxed);
   cut_off_.store(false, std::memory_order_relaxed);
   finished_here_.store(false, std::memory_order_relaxed);
+  initial_metadata_pending_.store(false, std::memory_order_relaxed);
   detached_ = initial_metadata_sent_ = false;
   moved_bytes_ = 0;
   peer_view_ = call.peer;
@@ -265,7 +266,6 @@ Status ServerCall::CheckHeaderSize(const Status& status, size_t bytes) const {
 
 // Metadata that is sent ahead of the last frame.
 Status ServerCall::EncodeInitialHeader(std::string& header) {
-  initial_metadata_sent_ = true;
   if (context_.sent_ == nullptr) return Status();
   HeaderBlockWriter writer(&header);
   Status error =
@@ -285,6 +285,7 @@ bool ServerCall::SendMessage(const Message& message, BufferChain&& attachment,
   }
   context_.sent_attachment_ = std::move(attachment);
   if (!EncodeResponse(message, scratch, frame, error)) return false;
+  initial_metadata_sent_ = true;
   frame.sent_by_result = true;
   *sent = core_->transport->Send(handle_, std::move(frame));
   return true;
@@ -298,6 +299,7 @@ void ServerCall::SendInitialMetadataAlone() {
         absl::Status(static_cast<absl::StatusCode>(error.error_code()),
                      error.error_message()));
   }
+  initial_metadata_sent_ = true;
   initial_metadata_pending_.store(true, std::memory_order_release);
   OutgoingFrame frame;
   frame.header = AsBytes(header);

@@ -86,6 +86,10 @@ class ServerCall : public CallSink,
   // OnMessageSent tells.
   bool SendMessage(const Message& message, BufferChain&& attachment, bool* sent,
                    Status* error);
+  // What came beside the opening of a stream, and not beside a message.
+  void TakeAttachment(IncomingFrame& frame) {
+    context_.received_attachment_ = std::move(frame.attachment);
+  }
   // Gives back of the stream's window.
   void Release(uint64_t window_bytes, bool drained) {
     if (window_bytes != 0 && !closed()) {

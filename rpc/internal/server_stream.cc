@@ -6,8 +6,8 @@ namespace rpc::internal {
 
 bool ServerStream::BeginReading(IncomingFrame& frame) {
   inbox_.Reset(core().transport->limits().stream_window_bytes);
-  if (frame.has_message) Release(inbox_.Add(frame), /*drained=*/false);
-  if (frame.end) inbox_.End();
+  if (!frame.has_message) TakeAttachment(frame);
+  OnFrame(frame);
   return true;
 }
 
@@ -16,7 +16,8 @@ void ServerStream::Run() { RunOnExecutor(); }
 // ---- What the transport brings.
 
 void ServerStream::OnFrame(IncomingFrame& frame) {
-  if (frame.has_message) Release(inbox_.Add(frame), /*drained=*/false);
+  Release(frame.has_message ? inbox_.Add(frame) : frame.window_bytes,
+          /*drained=*/false);
   if (frame.end) inbox_.End();
 }
 

@@ -32,7 +32,7 @@ uint64_t StreamInbox::Add(IncomingFrame& frame) {
   StreamOperation* operation = nullptr;
   {
     absl::MutexLock lock(&mutex_);
-    if (discarding_) return message.window_bytes;
+    if (discarding_) return NoteBytes(message.window_bytes);
     if (waiting_ == nullptr) {
       if (message.message.size() + message.attachment.size() <= kCopyBytes) {
         message.message = CopyOf(message.message);
@@ -90,7 +90,11 @@ void StreamInbox::Take(StreamMessage* message, StreamOperation* operation) {
 uint64_t StreamInbox::NoteTaken(const StreamMessage& message, bool* drained) {
   absl::MutexLock lock(&mutex_);
   *drained = messages_.empty();
-  taken_bytes_ += message.window_bytes;
+  return NoteBytes(message.window_bytes);
+}
+
+uint64_t StreamInbox::NoteBytes(uint64_t bytes) {
+  taken_bytes_ += bytes;
   return taken_bytes_ >= release_bytes_ ? std::exchange(taken_bytes_, 0) : 0;
 }
 

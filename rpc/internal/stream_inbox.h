@@ -49,6 +49,8 @@ class StreamInbox {
   uint64_t NoteTaken(const StreamMessage& message, bool* drained);
 
  private:
+  uint64_t NoteBytes(uint64_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
   absl::Mutex mutex_;
   std::deque<StreamMessage> messages_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;

@@ -349,6 +349,52 @@ TEST_F(StreamsTest, AServerThatEndsEarlyEndsTheClientsWrites) {
   ExpectChatWorks();
 }
 
+// What was offered by then is answered by the end, and not once more.
+TEST_F(StreamsTest, AServerThatEndsAmongLargeMessagesKeepsTheConnection) {
+  rpc::ClientContext chat_context;
+  SetDeadline(chat_context);
+  const auto chat = stub_->Chat(&chat_context);
+  for (int round = 0; round < 20; ++round) {
+    rpc::ClientContext context;
+    SetDeadline(context);
+    Total total;
+    const auto writer = stub_->Sum(&context, &total);
+    Item item;
+    item.set_data(TestPattern(100'000 + size_t{50'000} * (round % 5), 1));
+    for (int i = 0; i < round % 3; ++i) ASSERT_TRUE(writer->Write(item));
+    std::thread small([&] {
+      rpc::ClientContext another;
+      SetDeadline(another);
+      stub_->Chat(&another)->Write(Item());
+    });
+    item.set_code(rpc::StatusCode::OUT_OF_RANGE);
+    while (writer->Write(item)) {
+    }
+    EXPECT_TRUE(HasCode(writer->Finish(), rpc::StatusCode::OUT_OF_RANGE));
+    small.join();
+    // The same connection: a broken one would have ended the stream.
+    ASSERT_TRUE(chat->Write(item.code() != 0 ? Item() : item));
+    ASSERT_TRUE(chat->Read(&item));
+  }
+  EXPECT_TRUE(chat->WritesDone());
+  EXPECT_OK(chat->Finish());
+}
+
+TEST_F(StreamsTest, AnAttachmentMayComeWithTheOpening) {
+  rpc::ClientContext context;
+  SetDeadline(context);
+  context.set_attachment(
+      rpc::BufferChain(rpc::Buffer::CopyOf(TestPattern(100'000, 1))));
+  Total total;
+  const auto writer = stub_->Sum(&context, &total);
+  Item item;
+  item.set_data(TestPattern(2'000, 1));
+  for (int i = 0; i < 200; ++i) ASSERT_TRUE(writer->Write(item));
+  EXPECT_TRUE(writer->WritesDone());
+  EXPECT_OK(writer->Finish());
+  EXPECT_EQ(total.bytes(), 200 * 2'000);
+}
+
 TEST_F(StreamsTest, InitialMetadataComesBeforeTheFirstMessage) {
   rpc::ClientContext context;
   SetDeadline(context);
