@@ -1,0 +1,177 @@
+// The calls of a connection: opening them, sending their frames as far as
+// windows allow, and ending them.
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "rdma_transport/connection.h"
+
+namespace rdma {
+namespace {
+
+// As FrameView::WindowBytes has it.
+int64_t WindowBytesOf(const rpc::OutgoingFrame& frame) {
+  return kFrameWindow +
+         static_cast<int64_t>(frame.header.size() + frame.small_message.size() +
+                              frame.message.size() + frame.attachment.size());
+}
+
+}  // namespace
+
+bool Connection::HasFreeSlot() const {
+  return !free_slots_.empty() || slots_.size() < peer_max_calls_;
+}
+
+void Connection::AttachCall(Call& call, uint32_t slot) {
+  if (slot >= slots_.size()) slots_.resize(slot + 1, nullptr);
+  slots_[slot] = &call;
+  call.slot = slot;
+  call.connection = this;
+  ++live_calls_;
+}
+
+void Connection::DetachCall(Call& call) {
+  if (call.connection != this) return;
+  slots_[call.slot] = nullptr;
+  if (is_client_) free_slots_.push_back(call.slot);
+  call.connection = nullptr;
+  --live_calls_;
+  if (state_ == State::kUp) owner_->OnCallGone(*this);
+}
+
+void Connection::OpenCall(Call& call, rpc::OutgoingFrame& frame) {
+  uint32_t slot;
+  if (free_slots_.empty()) {
+    slot = static_cast<uint32_t>(slots_.size());
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  call.sequence = next_sequence_++;
+  AttachCall(call, slot);
+  const bool more_follow = !frame.end;
+  if (more_follow) call.send_window -= WindowBytesOf(frame);
+  bool sent = SendAtOnce(FrameKind::kOpen, call, frame);
+  if (!sent) {
+    Outgoing out;
+    out.fields.kind = FrameKind::kOpen;
+    out.fields.method_path = owner_->PathOf(call.method_index);
+    out.method_index = call.method_index;
+    out.deadline = call.deadline;
+    sent = SendFrame(call, frame, out);
+  }
+  if (sent && more_follow) NotifySent(call.handle);
+  if (call.held_back != nullptr) SendHeldBack(call);
+}
+
+inline bool Connection::SendNow(Call& call, rpc::OutgoingFrame& frame) {
+  const bool ends_call = frame.end && !is_client_;
+  if (!frame.end) call.send_window -= WindowBytesOf(frame);
+  bool sent = SendAtOnce(FrameKind::kData, call, frame);
+  if (!sent) {
+    Outgoing out;
+    out.fields.kind = FrameKind::kData;
+    out.fields.detail = frame.status_code;
+    if (ends_call && call.owes_done) {
+      // The answer says done for the request.
+      call.owes_done = false;
+      out.says_done = true;
+      out.invalidate_rkey = call.done_rkey;
+    }
+    sent = SendFrame(call, frame, out);
+  }
+  if (ends_call && call.connection == this) {
+    if (!call.received_end) {
+      answered_early_.resize(slots_.size());
+      answered_early_[call.slot] = call.sequence;
+    }
+    if (!offers_.empty()) {
+      ExpireOffers({call.slot, call.sequence}, /*wanted=*/true);
+    }
+    DetachCall(call);
+    delivery_->CloseInOrder(call);
+  }
+  return sent;
+}
+
+bool Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
+  if (call.connection != this || call.sent_end) return false;
+  // Where frames are held back, there is no window; see SendHeldBack.
+  if (call.send_window <= 0) [[unlikely]] {
+    const bool needs_window =
+        !frame.end || frame.has_message || !frame.attachment.empty();
+    if (needs_window || call.held_back != nullptr) {
+      call.was_held_back = true;
+      call.HoldBack(frame);
+      return false;
+    }
+  }
+  const bool reading = !reads_.empty() || !waiting_reads_.empty();
+  if (reading && frame.end && IsReadingFor(call)) [[unlikely]] {
+    call.HoldBack(frame);
+    AbandonReads(call.handle);
+    return false;
+  }
+  return SendNow(call, frame);
+}
+
+void Connection::SendHeldBack(Call& call) {
+  while (call.held_back != nullptr && call.send_window > 0 &&
+         call.connection == this) {
+    OwnedFrame& frame = call.held_back->front();
+    const bool last = frame.get().end;
+    if (last && IsReadingFor(call)) return AbandonReads(call.handle);
+    if (SendNow(call, frame.get()) && !last) NotifySent(call.handle);
+    call.held_back->pop_front();
+    if (call.held_back->empty()) call.held_back.reset();
+  }
+}
+
+bool Connection::SendFrame(Call& call, rpc::OutgoingFrame& frame,
+                           Outgoing& out) {
+  const bool wants_window = std::exchange(call.was_held_back, false);
+  out.fields.slot = call.slot;
+  out.fields.call_sequence = call.sequence;
+  out.fields.flags = (frame.end ? kEnd : 0) |
+                     (frame.has_message ? kHasMessage : 0) |
+                     (wants_window ? kWantWindow : 0);
+  out.header = frame.header;
+  out.small_message = frame.small_message;
+  out.message = std::move(frame.message);
+  out.attachment = std::move(frame.attachment);
+  out.call = call.handle;
+  out.notify_sent = !frame.end;
+  call.sent_end = frame.end;
+  return Submit(out);
+}
+
+void Connection::FinishCall(Call& call) {
+  DetachCall(call);
+  delivery_->CloseAfterLastFrame(call);
+}
+
+void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
+  if (call.connection != this) return;
+  const bool peer_knows = !is_client_ || call.open_sent;
+  if (call.owes_done) SendDone(call);
+  AbandonReads(call.handle);
+  ExpireOffers({call.slot, call.sequence}, /*wanted=*/false);
+  if (peer_knows) {
+    SendControl(FrameKind::kReset, {call.slot, call.sequence},
+                static_cast<uint32_t>(why.code()), std::string(why.message()),
+                not_run && !is_client_ ? kNotRun : 0);
+  } else {
+    // What it wanted to send is still here.
+    queue_.erase(std::remove_if(queue_.begin(), queue_.end(),
+                                [&call](const QueuedFrame& queued) {
+                                  return queued.out.call == call.handle;
+                                }),
+                 queue_.end());
+  }
+  DetachCall(call);
+  delivery_->Close(call, {why, peer_knows});
+}
+
+}  // namespace rdma
