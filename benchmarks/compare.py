@@ -178,22 +178,24 @@ def draw(figures, path):
     import matplotlib  # pylint: disable=import-outside-toplevel
     matplotlib.use("Agg")
     from matplotlib import pyplot  # pylint: disable=import-outside-toplevel
-    plot, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2))
+    plot, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.6))
     for axes, mode, sizes, unit, label in (
             (left, "latency", LATENCY_SIZES, 1e-3, "round trip, us"),
             (right, "bandwidth", BANDWIDTH_SIZES, 1, "GB/s")):
-        for program in COLUMNS:
+        for number, program in enumerate(COLUMNS):
             points = [(size, figures.spread(figure(program, mode, size)).median * unit)
                       for size in sizes if figures.has(figure(program, mode, size))]
             if points:
-                axes.plot(*zip(*points), marker="o", label=program)
+                axes.plot(*zip(*points), marker="o", label=program, color="C%d" % number)
         axes.set_xscale("log", base=2)
         axes.set_yscale("log")
         axes.set_xticks(sizes, [size_name(size) for size in sizes])
         axes.set_ylabel(label)
+        axes.yaxis.set_major_formatter("{x:g}")
         axes.grid(True, which="both", alpha=0.3)
-        axes.legend(fontsize=8)
-    plot.tight_layout()
+    handles, names = right.get_legend_handles_labels()
+    plot.legend(handles, names, loc="lower center", ncol=len(names), frameon=False)
+    plot.tight_layout(rect=(0, 0.06, 1, 1))
     plot.savefig(path)
 
 
