@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/types/span.h"
+#include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/message_codec.h"
 #include "rpc/internal/received_metadata.h"
@@ -74,9 +75,7 @@ std::shared_ptr<ClientStream> ClientStream::Start(ChannelInterface* channel,
 bool ClientStream::Begin(Status* error) {
   absl::MutexLock lock(&mutex_);
   if (std::exchange(context_->used_, true)) {
-    *error = Status(StatusCode::FAILED_PRECONDITION,
-                    "this ClientContext has served a call before; each call "
-                    "needs one of its own");
+    *error = ContextServedBefore();
     context_ = nullptr;
     return false;
   }
@@ -86,7 +85,7 @@ bool ClientStream::Begin(Status* error) {
   }
   context_->transport_ = transport_;
   if (context_->phase_.load() & ClientContext::kCancelled) {
-    *error = Status(StatusCode::CANCELLED, "Cancelled before the call began");
+    *error = CancelledBefore();
     return false;
   }
   // Now, as it may be looked at while the stream runs.
@@ -195,10 +194,7 @@ void ClientStream::OnClosed(const CallOutcome& outcome) {
     absl::MutexLock lock(&mutex_);
     self = std::move(self_);
     if (!has_status_) {
-      status_ = outcome.status.ok()
-                    ? Status(StatusCode::INTERNAL,
-                             "the call ended without a status from the server")
-                    : Status(outcome.status);
+      status_ = outcome.status.ok() ? NoStatus() : Status(outcome.status);
       has_status_ = true;
     }
     closed_ = true;
@@ -414,8 +410,7 @@ Status ClientStream::BlockingFinish(Message* response) {
   BlockingOperation read;
   Read(&received, &read);
   if (!Wait(read)) {
-    return Status(StatusCode::UNIMPLEMENTED,
-                  "No message returned for unary request");
+    return NoResponse();
   }
   if (!DecodeMessage(received.message, response, &status)) return status;
   {

@@ -1,23 +1,13 @@
 #include "rpc/internal/client_unary_call.h"
 
-#include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
+#include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/message_codec.h"
 #include "rpc/internal/sent_metadata.h"
 
 namespace rpc::internal {
 namespace {
-
-ABSL_ATTRIBUTE_NOINLINE Status ContextServedBefore() {
-  return Status(StatusCode::FAILED_PRECONDITION,
-                "this ClientContext has served a call before; each call needs "
-                "one of its own");
-}
-
-ABSL_ATTRIBUTE_NOINLINE Status CancelledBefore() {
-  return Status(StatusCode::CANCELLED, "Cancelled before the call began");
-}
 
 FreeList& CallbackCalls() {
   static auto* const calls = new FreeList();
@@ -159,8 +149,7 @@ void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
   if (failed) {
     status_ = ReceivedStatus(frame.status_code, context_->received_.get());
   } else if (!has_response_) {
-    status_ = Status(StatusCode::UNIMPLEMENTED,
-                     "No message returned for unary request");
+    status_ = NoResponse();
   }
   has_status_ = true;
 }
@@ -213,10 +202,7 @@ void ClientUnaryCall::Fail() {
 void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
   context_->may_have_run_ = any_frame_ || outcome.may_have_run;
   if (ABSL_PREDICT_FALSE(!has_status_)) {
-    status_ = outcome.status.ok()
-                  ? Status(StatusCode::INTERNAL,
-                           "the call ended without a status from the server")
-                  : Status(outcome.status);
+    status_ = outcome.status.ok() ? NoStatus() : Status(outcome.status);
   }
   uint32_t before = context_->phase_.load(std::memory_order_acquire);
   if (ABSL_PREDICT_FALSE((before & ClientContext::kStarted) == 0)) {

@@ -49,10 +49,12 @@ Arguments QuickReconnect() {
           {"grpc.max_reconnect_backoff_ms", 20}};
 }
 
-Server::Server(const Arguments& arguments, const std::string& address) {
+Server::Server(const Arguments& arguments, const std::string& address,
+               rpc::Service* another) {
   rpc::ServerBuilder builder;
   builder.AddListeningPort(address, rpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(&service_);
+  if (another != nullptr) builder.RegisterService(another);
   builder.AddChannelArgument("verbena.device",
                              TheDeviceUnderTest().server_device);
   for (const auto& [name, value] : arguments) {

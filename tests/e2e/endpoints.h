@@ -32,8 +32,10 @@ Arguments QuickReconnect();
 
 class Server {
  public:
+  // `another`: a service to serve besides the probe, or null.
   explicit Server(const Arguments& arguments = {},
-                  const std::string& address = ServerUri());
+                  const std::string& address = ServerUri(),
+                  rpc::Service* another = nullptr);
 
   bool ok() const { return status_.ok(); }
   const absl::Status& status() const { return status_; }

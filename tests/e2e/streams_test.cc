@@ -21,6 +21,7 @@
 #include "rpc/rpc.h"
 #include "tests/e2e/device_under_test.h"
 #include "tests/e2e/endpoints.h"
+#include "tests/e2e/resources.h"
 #include "tests/e2e/streams.rpc.pb.h"
 
 namespace e2e {
@@ -93,6 +94,13 @@ class StreamsService final : public Streams::Service {
   std::atomic<int> chats{0};
 };
 
+// So that a test that fails ends.
+struct TimedContext : rpc::ClientContext {
+  explicit TimedContext(absl::Duration timeout = absl::Seconds(60)) {
+    set_deadline(absl::Now() + timeout);
+  }
+};
+
 class StreamsTest : public testing::Test {
  protected:
   StreamsTest() { Start(); }
@@ -101,41 +109,15 @@ class StreamsTest : public testing::Test {
   }
 
   void Start(const Arguments& arguments = {}) {
-    rpc::ServerBuilder builder;
-    builder.AddListeningPort(ServerUri(), rpc::InsecureServerCredentials(),
-                             &port_);
-    builder.RegisterService(&service_);
-    builder.AddChannelArgument("verbena.device",
-                               TheDeviceUnderTest().server_device);
-    for (const auto& [name, value] : arguments) {
-      builder.AddChannelArgument(name, value);
-    }
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-    Connect();
-  }
-
-  void Connect(const Arguments& arguments = {}) {
-    rpc::ChannelArguments channel_arguments;
-    channel_arguments.SetString("verbena.device",
-                                TheDeviceUnderTest().client_device);
-    for (const auto& [name, value] : arguments) {
-      channel_arguments.SetInt64(name, value);
-    }
-    channel_ = rpc::CreateCustomChannel(
-        ServerUri(port_), rpc::InsecureChannelCredentials(), channel_arguments);
+    server_.emplace(arguments, ServerUri(), &service_);
+    ASSERT_TRUE(server_->ok()) << server_->status();
+    channel_ = Client(server_->address()).shared_channel();
     stub_ = Streams::NewStub(channel_);
-  }
-
-  static void SetDeadline(rpc::ClientContext& context,
-                          absl::Duration timeout = absl::Seconds(60)) {
-    context.set_deadline(absl::Now() + timeout);
   }
 
   // A stream of its own that works: the connection lives.
   void ExpectChatWorks() {
-    rpc::ClientContext context;
-    SetDeadline(context);
+    TimedContext context;
     const auto stream = stub_->Chat(&context);
     Item item;
     item.set_number(42);
@@ -148,16 +130,8 @@ class StreamsTest : public testing::Test {
     EXPECT_OK(stream->Finish());
   }
 
-  static bool Eventually(const std::function<bool()>& condition) {
-    for (int i = 0; i < 3000 && !condition(); ++i) {
-      absl::SleepFor(absl::Milliseconds(10));
-    }
-    return condition();
-  }
-
   StreamsService service_;
-  int port_ = 0;
-  std::unique_ptr<rpc::Server> server_;
+  std::optional<Server> server_;
   std::shared_ptr<rpc::Channel> channel_;
   std::unique_ptr<Streams::Stub> stub_;
 };
@@ -166,8 +140,7 @@ class StreamsTest : public testing::Test {
 
 TEST_F(StreamsTest, AServersMessagesComeInOrderAndThenTheStatus) {
   for (const int64_t bytes : {0, 100, 5'000, 200'000}) {
-    rpc::ClientContext context;
-    SetDeadline(context);
+    TimedContext context;
     Order order;
     order.set_count(300);
     order.set_bytes(bytes);
@@ -189,8 +162,7 @@ TEST_F(StreamsTest, AServersMessagesComeInOrderAndThenTheStatus) {
 
 TEST_F(StreamsTest, AClientsMessagesAreAllThereWhenItHasDone) {
   for (const size_t bytes : {size_t{0}, size_t{100}, size_t{200'000}}) {
-    rpc::ClientContext context;
-    SetDeadline(context);
+    TimedContext context;
     Total total;
     const auto writer = stub_->Sum(&context, &total);
     Item item;
@@ -209,8 +181,7 @@ TEST_F(StreamsTest, AClientsMessagesAreAllThereWhenItHasDone) {
 }
 
 TEST_F(StreamsTest, BothSidesTakeTurns) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   const auto stream = stub_->Chat(&context);
   Item item;
   Item answer;
@@ -227,8 +198,7 @@ TEST_F(StreamsTest, BothSidesTakeTurns) {
 
 TEST_F(StreamsTest, OneThreadReadsWhileAnotherWrites) {
   constexpr int64_t kMessages = 2'000;
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   const auto stream = stub_->Chat(&context);
   std::thread writer([&] {
     Item item;
@@ -250,15 +220,13 @@ TEST_F(StreamsTest, OneThreadReadsWhileAnotherWrites) {
 TEST_F(StreamsTest, EmptyStreamsEndInOrder) {
   Item item;
   {
-    rpc::ClientContext context;
-    SetDeadline(context);
+    TimedContext context;
     const auto reader = stub_->Count(&context, Order());
     EXPECT_FALSE(reader->Read(&item));
     EXPECT_OK(reader->Finish());
   }
   {
-    rpc::ClientContext context;
-    SetDeadline(context);
+    TimedContext context;
     Total total;
     total.set_bytes(7);
     const auto writer = stub_->Sum(&context, &total);
@@ -266,8 +234,7 @@ TEST_F(StreamsTest, EmptyStreamsEndInOrder) {
     EXPECT_OK(writer->Finish());
     EXPECT_EQ(total.bytes(), 0);
   }
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   const auto stream = stub_->Chat(&context);
   EXPECT_TRUE(stream->WritesDone());
   EXPECT_FALSE(stream->Read(&item));
@@ -275,8 +242,7 @@ TEST_F(StreamsTest, EmptyStreamsEndInOrder) {
 }
 
 TEST_F(StreamsTest, TheLastMessageCanEndTheStream) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   Total total;
   const auto writer = stub_->Sum(&context, &total);
   Item item;
@@ -289,8 +255,7 @@ TEST_F(StreamsTest, TheLastMessageCanEndTheStream) {
 }
 
 TEST_F(StreamsTest, AttachmentsGoBesideMessagesOfAllSizes) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   const auto stream = stub_->Chat(&context);
   for (const size_t bytes : {10u, 5'000u, 100'000u, 3'000'000u}) {
     absl::StatusOr<rpc::Buffer> buffer = channel_->AllocateBuffer(bytes);
@@ -317,8 +282,7 @@ TEST_F(StreamsTest, AttachmentsGoBesideMessagesOfAllSizes) {
 // ---- How they end.
 
 TEST_F(StreamsTest, AnErrorComesWithItsTextDetailsAndMetadata) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   Order order;
   order.set_count(3);
   order.set_code(rpc::StatusCode::ABORTED);
@@ -335,8 +299,7 @@ TEST_F(StreamsTest, AnErrorComesWithItsTextDetailsAndMetadata) {
 }
 
 TEST_F(StreamsTest, AServerThatEndsEarlyEndsTheClientsWrites) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   Total total;
   const auto writer = stub_->Sum(&context, &total);
   Item item;
@@ -351,20 +314,17 @@ TEST_F(StreamsTest, AServerThatEndsEarlyEndsTheClientsWrites) {
 
 // What was offered by then is answered by the end, and not once more.
 TEST_F(StreamsTest, AServerThatEndsAmongLargeMessagesKeepsTheConnection) {
-  rpc::ClientContext chat_context;
-  SetDeadline(chat_context);
+  TimedContext chat_context;
   const auto chat = stub_->Chat(&chat_context);
   for (int round = 0; round < 20; ++round) {
-    rpc::ClientContext context;
-    SetDeadline(context);
+    TimedContext context;
     Total total;
     const auto writer = stub_->Sum(&context, &total);
     Item item;
     item.set_data(TestPattern(100'000 + size_t{50'000} * (round % 5), 1));
     for (int i = 0; i < round % 3; ++i) ASSERT_TRUE(writer->Write(item));
     std::thread small([&] {
-      rpc::ClientContext another;
-      SetDeadline(another);
+      TimedContext another;
       stub_->Chat(&another)->Write(Item());
     });
     item.set_code(rpc::StatusCode::OUT_OF_RANGE);
@@ -381,8 +341,7 @@ TEST_F(StreamsTest, AServerThatEndsAmongLargeMessagesKeepsTheConnection) {
 }
 
 TEST_F(StreamsTest, AnAttachmentMayComeWithTheOpening) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   context.set_attachment(
       rpc::BufferChain(rpc::Buffer::CopyOf(TestPattern(100'000, 1))));
   Total total;
@@ -396,8 +355,7 @@ TEST_F(StreamsTest, AnAttachmentMayComeWithTheOpening) {
 }
 
 TEST_F(StreamsTest, InitialMetadataComesBeforeTheFirstMessage) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   Order order;
   order.set_count(1);
   order.set_hold(true);
@@ -413,8 +371,7 @@ TEST_F(StreamsTest, InitialMetadataComesBeforeTheFirstMessage) {
 }
 
 TEST_F(StreamsTest, FinishThrowsAwayWhatWasNotRead) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   Order order;
   order.set_count(1'000);
   order.set_bytes(5'000);
@@ -426,8 +383,7 @@ TEST_F(StreamsTest, FinishThrowsAwayWhatWasNotRead) {
 }
 
 TEST_F(StreamsTest, CancellingEndsBothSides) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   Order order;
   order.set_count(1'000'000);
   order.set_bytes(1'000);
@@ -443,8 +399,7 @@ TEST_F(StreamsTest, CancellingEndsBothSides) {
 }
 
 TEST_F(StreamsTest, CancellingWakesAHandlerThatReads) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   const auto stream = stub_->Chat(&context);
   Item item;
   EXPECT_TRUE(stream->Write(item));
@@ -456,8 +411,7 @@ TEST_F(StreamsTest, CancellingWakesAHandlerThatReads) {
 }
 
 TEST_F(StreamsTest, ADeadlineEndsAStreamThatWaits) {
-  rpc::ClientContext context;
-  SetDeadline(context, absl::Milliseconds(200));
+  TimedContext context(absl::Milliseconds(200));
   const auto stream = stub_->Chat(&context);
   Item item;
   EXPECT_FALSE(stream->Read(&item));
@@ -467,8 +421,7 @@ TEST_F(StreamsTest, ADeadlineEndsAStreamThatWaits) {
 
 TEST_F(StreamsTest, AStreamThatIsDestroyedIsCancelled) {
   {
-    rpc::ClientContext context;
-    SetDeadline(context);
+    TimedContext context;
     Order order;
     order.set_count(1'000'000);
     order.set_bytes(1'000);
@@ -481,8 +434,7 @@ TEST_F(StreamsTest, AStreamThatIsDestroyedIsCancelled) {
 }
 
 TEST_F(StreamsTest, AStreamKeepsItsChannel) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   const auto stream = stub_->Chat(&context);
   stub_.reset();
   channel_.reset();
@@ -495,21 +447,19 @@ TEST_F(StreamsTest, AStreamKeepsItsChannel) {
 }
 
 TEST_F(StreamsTest, AServerThatShutsDownEndsItsStreams) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   const auto stream = stub_->Chat(&context);
   Item item;
   EXPECT_TRUE(stream->Write(item));
   EXPECT_TRUE(stream->Read(&item));
-  server_->Shutdown(std::chrono::system_clock::now());
+  server_->server().Shutdown(std::chrono::system_clock::now());
   EXPECT_FALSE(stream->Read(&item));
   EXPECT_TRUE(HasCode(stream->Finish(), rpc::StatusCode::UNAVAILABLE));
   EXPECT_EQ(service_.cancelled, 1);
 }
 
 TEST_F(StreamsTest, WhatNobodyImplementsIsUnimplemented) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   const auto stream = stub_->Missing(&context);
   Item item;
   EXPECT_FALSE(stream->Read(&item));
@@ -518,8 +468,7 @@ TEST_F(StreamsTest, WhatNobodyImplementsIsUnimplemented) {
 }
 
 TEST_F(StreamsTest, AContextServesOneStream) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   const auto first = stub_->Chat(&context);
   const auto second = stub_->Chat(&context);
   Item item;
@@ -540,8 +489,7 @@ TEST_F(StreamsTest, CancelledBeforeItBeganItNeverRuns) {
 
 TEST_F(StreamsTest, AnOversizedMessageEndsItsStreamAlone) {
   Start({{"grpc.max_receive_message_length", 50'000}});
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   Total total;
   const auto writer = stub_->Sum(&context, &total);
   Item item;
@@ -554,8 +502,7 @@ TEST_F(StreamsTest, AnOversizedMessageEndsItsStreamAlone) {
 // ---- Back-pressure.
 
 TEST_F(StreamsTest, AReaderThatIsSlowHoldsBackItsStreamAlone) {
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   Order order;
   order.set_count(1'000);
   order.set_bytes(5'000);
@@ -575,13 +522,12 @@ TEST_F(StreamsTest, AReaderThatIsSlowHoldsBackItsStreamAlone) {
 TEST_F(StreamsTest, ManyStreamsAtATime) {
   constexpr int kStreams = 100;
   struct Open {
-    rpc::ClientContext context;
+    TimedContext context;
     std::unique_ptr<rpc::ClientReaderWriter<Item, Item>> stream;
   };
   std::vector<std::unique_ptr<Open>> streams;
   for (int i = 0; i < kStreams; ++i) {
     streams.push_back(std::make_unique<Open>());
-    SetDeadline(streams.back()->context);
     streams.back()->stream = stub_->Chat(&streams.back()->context);
   }
   Item item;
@@ -603,8 +549,7 @@ TEST_F(StreamsTest, ManyStreamsAtATime) {
 
 TEST_F(StreamsTest, AChannelThatCannotConnectSaysSo) {
   server_.reset();
-  rpc::ClientContext context;
-  SetDeadline(context);
+  TimedContext context;
   const auto stream = stub_->Chat(&context);
   Item item;
   while (stream->Write(item)) {
