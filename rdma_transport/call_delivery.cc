@@ -104,7 +104,8 @@ void CallDelivery::DeliverNext(Call& call) {
     DeliverFrame(call, held->frame, held->opens);
     return;
   }
-  if (call.closed) {
+  // What was sent counts, also where the peer has ended the call since.
+  if (call.sent_count == 0) {
     DeliverClosed(call);
     return;
   }

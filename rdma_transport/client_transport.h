@@ -40,6 +40,7 @@ class ClientTransport final : public rpc::ClientTransport {
     endpoint_->Cancel(call, std::move(reason));
   }
   void Wait(rpc::Event& event) override { endpoint_->Wait(event); }
+  void WakeWaiters() override { endpoint_->WakeWaiters(); }
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes) override {
     return endpoint_->AllocateBuffer(bytes);
   }

@@ -232,6 +232,12 @@ absl::Status Connection::PrepareOpen(Outgoing& out) {
     out.fields.detail = known - 1;
     out.fields.flags &= static_cast<uint8_t>(~kMethodDefinition);
   } else {
+    const size_t path_bytes = out.fields.method_path.size();
+    if (path_bytes == 0 || path_bytes > kMaxPathBytes) {
+      return absl::UnimplementedError(
+          absl::StrCat("no server has a method with a path of ", path_bytes,
+                       " bytes: it is 1 to ", kMaxPathBytes));
+    }
     if (!method_limit_.HasRoom(out.fields.method_path)) {
       return absl::ResourceExhaustedError(
           absl::StrCat("the connection to ", peer_name_, " carries at most ",

@@ -48,6 +48,7 @@ class Endpoint final : public ConnectionOwner,
   void Release(rpc::CallHandle call, uint64_t window_bytes, bool drained);
   void Cancel(rpc::CallHandle call, absl::Status reason);
   void Wait(rpc::Event& event) { poller_->poller->Wait(event); }
+  void WakeWaiters() { poller_->poller->WakeWaiters(); }
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes);
   rpc::ConnectivityState GetState(bool try_to_connect);
   bool WaitForStateChange(rpc::ConnectivityState last_observed,

@@ -153,6 +153,11 @@ class Poller {
 
   // Blocks until `event` is set, driving where nobody else does.
   void Wait(rpc::Event& event);
+  // A thread may sleep on the poller's events while what it waits for happened
+  // on this one. Keepers wait for nothing.
+  void WakeWaiters() {
+    if (sleeping_waiters_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
+  }
 
   // Starts the first keeper, so that the poller is driven while no thread
   // waits.
@@ -326,11 +331,6 @@ class Poller {
   // There is work for whoever sleeps on the poller's events.
   void WakeAnySleeper() {
     if (sleepers_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
-  }
-  // A thread may sleep there while what it waits for happened on this one.
-  // Keepers wait for nothing.
-  void WakeWaiters() {
-    if (sleeping_waiters_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
   }
 
   void KeeperMain();

@@ -108,6 +108,18 @@ class Buffer {
   static Buffer FromHeap(size_t size);
   static Buffer CopyOf(std::string_view bytes);
 
+  // Memory of somebody else, which a transport copies, too. Nothing counts who
+  // refers to it: block() is null. `bytes` must outlive every buffer that
+  // shares them and stay as they are; mutable_data() is not for them.
+  static Buffer Unowned(std::string_view bytes);
+  // The last buffer calls `destroy`, once, on the thread that lets go of it:
+  // that may be one that drives a transport, so it must not block. Even where
+  // `size` is 0.
+  static Buffer Adopt(void* data, size_t size, void (*destroy)(void* user_data),
+                      void* user_data);
+  static Buffer Adopt(void* data, size_t size,
+                      void (*destroy)(void* data, size_t size));
+
   const std::byte* data() const { return data_; }
   std::byte* mutable_data() { return data_; }
   size_t size() const { return size_; }
@@ -193,6 +205,8 @@ class BufferChain {
     return several_.empty() ? only_.view() : several_.front().view();
   }
 
+  // Lets go of the last `count` bytes. REQUIRES: count <= size().
+  void remove_suffix(uint64_t count);
   void clear() {
     only_.reset();
     several_.clear();

@@ -125,7 +125,14 @@ const std::map<std::string, NumberArgument>& NumberArguments() {
   return *arguments;
 }
 
-using Value = std::variant<int64_t, std::string>;
+using Value = std::variant<int64_t, std::string, void*>;
+
+// What is there where a number should be.
+std::string Describe(const Value& value) {
+  const std::string* const text = std::get_if<std::string>(&value);
+  return text == nullptr ? "a pointer"
+                         : absl::StrCat("the string '", *text, "'");
+}
 
 absl::Status SetNumber(const std::string& key, const Value& value,
                        const NumberArgument& argument,
@@ -133,8 +140,7 @@ absl::Status SetNumber(const std::string& key, const Value& value,
   const int64_t* const number = std::get_if<int64_t>(&value);
   if (number == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("argument ", key, " is a number, not the string '",
-                     std::get<std::string>(value), "'"));
+        absl::StrCat("argument ", key, " is a number, not ", Describe(value)));
   }
   if (*number < argument.min || *number > argument.max) {
     return absl::InvalidArgumentError(
@@ -199,6 +205,16 @@ absl::Status SetArgument(const std::string& key, const Value& value,
 }
 
 }  // namespace
+
+std::optional<void*> ChannelArguments::TakePointer(const std::string& key) {
+  const auto found = values_.find(key);
+  if (found == values_.end()) return std::nullopt;
+  void** const pointer = std::get_if<void*>(&found->second);
+  if (pointer == nullptr) return std::nullopt;
+  void* const taken = *pointer;
+  values_.erase(found);
+  return taken;
+}
 
 absl::StatusOr<EndpointOptions> ParseArguments(
     const ChannelArguments& arguments) {

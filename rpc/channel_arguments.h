@@ -54,10 +54,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 
 #include "absl/status/statusor.h"
+#include "rpc/compression.h"
 #include "rpc/transport.h"
 
 namespace rpc {
@@ -71,6 +73,8 @@ class ChannelArguments {
   void SetString(const std::string& key, const std::string& value) {
     values_[key] = value;
   }
+  // Does not take it over, unless the name's description says so.
+  void SetPointer(const std::string& key, void* value) { values_[key] = value; }
 
   // Bytes; -1: no limit.
   void SetMaxReceiveMessageSize(int size) {
@@ -80,11 +84,20 @@ class ChannelArguments {
     SetInt("grpc.max_send_message_length", size);
   }
 
+  // Without effect; see compression.h.
+  void SetCompressionAlgorithm(CompressionAlgorithm algorithm) {
+    SetInt("grpc.default_compression_algorithm", algorithm);
+  }
+
  private:
+  friend class ServerBuilder;
   friend absl::StatusOr<struct EndpointOptions> ParseArguments(
       const ChannelArguments& arguments);
 
-  std::map<std::string, std::variant<int64_t, std::string>> values_;
+  // Takes the argument out, if there is one of this name that is a pointer.
+  std::optional<void*> TakePointer(const std::string& key);
+
+  std::map<std::string, std::variant<int64_t, std::string, void*>> values_;
 };
 
 // What the arguments say, typed.

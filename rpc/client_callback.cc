@@ -7,17 +7,17 @@
 namespace rpc::internal {
 
 void ReactorCall::Bind(ChannelInterface* channel, const RpcMethod& method,
-                       ClientContext* context, const Message* request,
-                       Message* response) {
+                       ClientContext* context, ConstMessageRef request,
+                       MessageRef response) {
   channel_ = channel->shared_from_this();
-  method_ = &method;
+  method_ = method.number();
   bound_context_ = context;
   request_ = request;
   bound_response_ = response;
 }
 
 void ReactorCall::StartBound() {
-  Start(channel_->call_target(), *method_, bound_context_, *request_,
+  Start(channel_->call_target(), method_, bound_context_, request_,
         bound_response_, /*done_on_other_thread=*/true);
 }
 

@@ -21,6 +21,7 @@
 #ifndef VERBENA_RPC_CLIENT_CALLBACK_H_
 #define VERBENA_RPC_CLIENT_CALLBACK_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "rpc/channel_interface.h"
@@ -42,7 +43,8 @@ class ReactorCall final : public ClientUnaryCall, private Executor::Task {
   explicit ReactorCall(ClientUnaryReactor* reactor) : reactor_(*reactor) {}
 
   void Bind(ChannelInterface* channel, const RpcMethod& method,
-            ClientContext* context, const Message* request, Message* response);
+            ClientContext* context, ConstMessageRef request,
+            MessageRef response);
   void StartBound();
 
  private:
@@ -53,10 +55,10 @@ class ReactorCall final : public ClientUnaryCall, private Executor::Task {
 
   ClientUnaryReactor& reactor_;
   std::shared_ptr<ChannelInterface> channel_;  // null: not bound
-  const RpcMethod* method_ = nullptr;
+  uint32_t method_ = 0;                        // its number
   ClientContext* bound_context_ = nullptr;
-  const Message* request_ = nullptr;
-  Message* bound_response_ = nullptr;
+  ConstMessageRef request_;
+  MessageRef bound_response_;
 };
 
 struct ClientCallbackUnaryFactory;
@@ -99,7 +101,7 @@ struct ClientCallbackUnaryFactory {
   static void Create(ChannelInterface* channel, const RpcMethod& method,
                      ClientContext* context, const Request* request,
                      Response* response, ClientUnaryReactor* reactor) {
-    reactor->call_.Bind(channel, method, context, request, response);
+    reactor->call_.Bind(channel, method, context, *request, response);
   }
 };
 

@@ -24,6 +24,7 @@
 
 #include "absl/time/time.h"
 #include "rpc/buffer.h"
+#include "rpc/compression.h"
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/received_metadata.h"
 #include "rpc/metadata.h"
@@ -73,6 +74,14 @@ class ClientContext {
     sent_attachment_ = std::move(attachment);
   }
 
+  // Remembered, and without effect; see compression.h.
+  void set_compression_algorithm(CompressionAlgorithm algorithm) {
+    compression_algorithm_ = static_cast<uint8_t>(algorithm);
+  }
+  CompressionAlgorithm compression_algorithm() const {
+    return static_cast<CompressionAlgorithm>(compression_algorithm_);
+  }
+
   // ---- While it runs ----
 
   // Asks for the call to end with CANCELLED, also on the server; it may be too
@@ -118,6 +127,7 @@ class ClientContext {
   bool used_ = false;
   bool wait_for_ready_ = false;
   bool may_have_run_ = false;
+  uint8_t compression_algorithm_ = COMPRESS_NONE;
   ClientTransport* transport_ = nullptr;
   CallHandle handle_;
   absl::Time deadline_ = absl::InfiniteFuture();

@@ -21,6 +21,8 @@
 The generated headers are included by the path under which other .proto files
 import the .proto file, with .rpc.pb.h at its end: from the workspace's root,
 unless the proto_library says otherwise (strip_import_prefix, import_prefix).
+Mocks of the stubs, for tests, come with generate_mocks = True, and are included
+as "examples/kv/kv_mock.rpc.pb.h".
 """
 
 def _import_path(proto_info, file):
@@ -48,6 +50,11 @@ def _generate(ctx, proto_info):
     ]
     if not headers:
         return [], []  # a proto_library that only groups others
+    mocks = [
+        ctx.actions.declare_file("{}/{}_mock.rpc.pb.h".format(directory, base))
+        for base in bases
+        if ctx.attr.generate_mocks
+    ]
 
     # Where the outputs' common folder is, seen from the action.
     out_dir = headers[0].path[:-len("/{}.rpc.pb.h".format(bases[0]))]
@@ -56,18 +63,20 @@ def _generate(ctx, proto_info):
     args.add(ctx.executable._plugin, format = "--plugin=protoc-gen-rpc=%s")
     args.add("--rpc_out=" + out_dir)
     args.add_all(ctx.attr.options, format_each = "--rpc_opt=%s")
+    if mocks:
+        args.add("--rpc_opt=generate_mock_code=true")
     args.add_all(proto_info.transitive_proto_path, format_each = "-I%s")
     args.add_all(imports)
     ctx.actions.run(
         executable = ctx.executable._protoc,
         arguments = [args],
         inputs = proto_info.transitive_sources,
-        outputs = headers + sources,
+        outputs = headers + mocks + sources,
         tools = [ctx.executable._plugin],
         mnemonic = "GenerateRpc",
         progress_message = "Generating RPC code for {}".format(ctx.label),
     )
-    return headers, sources
+    return headers + mocks, sources
 
 def _rpc_codegen_impl(ctx):
     headers = []
@@ -88,6 +97,9 @@ _rpc_codegen = rule(
     implementation = _rpc_codegen_impl,
     doc = "Runs protoc-gen-rpc over the files of proto_library targets.",
     attrs = {
+        "generate_mocks": attr.bool(
+            doc = "Makes headers with mocks, too.",
+        ),
         "library": attr.string(
             doc = "Names the folder of the outputs.",
             mandatory = True,
@@ -121,6 +133,7 @@ def cc_rpc_library(
         deps = [],
         grpc_only = False,
         services_namespace = None,
+        generate_mocks = False,
         visibility = None,
         testonly = None,
         tags = [],
@@ -151,6 +164,9 @@ def cc_rpc_library(
       deps: further C++ dependencies, such as the cc_proto_library over `srcs`.
       grpc_only: do not make the C++ messages: `deps` has them.
       services_namespace: a namespace inside the package's for the classes.
+      generate_mocks: make kv_mock.rpc.pb.h, too, with a class for each service
+        that mocks its stub. It includes <gmock/gmock.h>, so what includes it
+        depends on googletest; the library itself does not.
       visibility: of the cc_library.
       testonly: as everywhere.
       tags: as everywhere.
@@ -162,6 +178,7 @@ def cc_rpc_library(
         name = codegen,
         srcs = srcs,
         library = name,
+        generate_mocks = generate_mocks,
         options = ["services_namespace=" + services_namespace] if services_namespace else [],
         visibility = ["//visibility:private"],
         **common

@@ -8,6 +8,15 @@
 #include "rpc/internal/server_call.h"
 
 namespace rpc {
+namespace {
+
+// "package.Service" of "/package.Service/Method".
+std::string_view ServiceOfPath(std::string_view path) {
+  path = path.substr(0, path.rfind('/'));
+  return path.substr(path.find('/') + 1);
+}
+
+}  // namespace
 
 Server::Server(std::unique_ptr<ServerTransport> transport,
                const EndpointOptions& options)
@@ -18,13 +27,22 @@ Server::Server(std::unique_ptr<ServerTransport> transport,
   core_.encode_limits = internal::EncodeLimits(transport_->limits(),
                                                options.max_send_message_bytes);
   core_.max_metadata_bytes = options.max_metadata_bytes;
+  core_.max_waiting_calls = options.handler_queue;
   core_.executor = &executor_;
 }
 
 Server::~Server() { Shutdown(); }
 
 absl::Status Server::RegisterService(Service* service) {
+  // Its calls and requests meet in the service, and end with the server.
+  if (std::exchange(service->was_registered_, true) &&
+      service->has_async_methods()) {
+    return absl::FailedPreconditionError(
+        "an asynchronous service serves one server, and this one did already: "
+        "make another one");
+  }
   for (const auto& method : service->methods_) {
+    if (method->handler() == nullptr) continue;  // a generic service's
     const bool inserted = methods_
                               .emplace(std::piecewise_construct,
                                        std::forward_as_tuple(method->name()),
@@ -34,6 +52,11 @@ absl::Status Server::RegisterService(Service* service) {
       return absl::AlreadyExistsError(
           absl::StrCat("method ", method->name(), " is registered twice"));
     }
+  }
+  // One without methods has no name, as in gRPC.
+  if (!service->methods_.empty()) {
+    service_names_.emplace_back(
+        ServiceOfPath(service->methods_.front()->name()));
   }
   return absl::OkStatus();
 }
@@ -49,6 +72,8 @@ void Server::ShutdownUntil(absl::Time deadline) {
     }
     shutting_down_ = true;
   }
+  for (auto& [path, method] : methods_) method.handler.Shutdown();
+  if (generic_.has_value()) generic_->handler.Shutdown();
   transport_->Shutdown(deadline);
   // No callback runs any more. Handlers on other threads may.
   core_.detached.WaitForAll();
@@ -61,9 +86,16 @@ void Server::Wait() {
   mutex_.Await(absl::Condition(&shut_down_));
 }
 
+std::shared_ptr<Channel> Server::InProcessChannel(
+    const ChannelArguments& arguments) {
+  return CreateCustomChannel(own_address_, InsecureChannelCredentials(),
+                             arguments);
+}
+
 const void* Server::OnMethod(std::string_view path) {
   const auto found = methods_.find(path);
-  return found == methods_.end() ? nullptr : &found->second;
+  if (found != methods_.end()) return &found->second;
+  return generic_.has_value() ? &*generic_ : nullptr;
 }
 
 CallSink* Server::OnCall(const Call& call, IncomingFrame& frame) {

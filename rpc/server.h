@@ -10,13 +10,17 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "rpc/channel.h"
 #include "rpc/channel_arguments.h"
+#include "rpc/health_check_service_interface.h"
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/executor.h"
 #include "rpc/internal/server_core.h"
@@ -47,16 +51,31 @@ class Server final : private ServerSink {
   // Blocks until a Shutdown, by another thread, is through.
   void Wait();
 
+  // Null where it has none; see health_check_service_interface.h.
+  HealthCheckServiceInterface* GetHealthCheckService() const {
+    return health_check_service_.get();
+  }
+
+  // A channel from this process, by the first port that the server listens on:
+  // over the software device, unless the server listens with another alone.
+  std::shared_ptr<Channel> InProcessChannel(const ChannelArguments& arguments);
+
   // The device in use ("soft0", "mlx5_0").
   std::string device() const { return transport_->device(); }
 
  private:
   friend class ServerBuilder;
+  friend class ServerInitializer;
 
   Server(std::unique_ptr<ServerTransport> transport,
          const EndpointOptions& options);
 
-  // ALREADY_EXISTS where another service has one of its methods.
+  // For methods that no service has; null: they are unknown.
+  void SetGenericHandler(internal::MethodHandler* handler) {
+    if (handler != nullptr) generic_.emplace(handler);
+  }
+  // ALREADY_EXISTS where another service has one of its methods,
+  // FAILED_PRECONDITION where it is asynchronous and another server had it.
   absl::Status RegisterService(Service* service);
   absl::Status Start();
   void ShutdownUntil(absl::Time deadline);
@@ -67,7 +86,13 @@ class Server final : private ServerSink {
 
   // Destroyed from the last to the first: no thread runs a handler when the
   // spare calls go.
+  std::vector<std::shared_ptr<Service>> plugin_services_;
+  std::string own_address_;  // where this process reaches it
+  std::shared_ptr<HealthCheckServiceInterface> health_check_service_;
+  bool user_chose_health_check_service_ = false;
+  std::vector<std::string> service_names_;
   std::map<std::string, internal::ServerMethod, std::less<>> methods_;
+  std::optional<internal::ServerMethod> generic_;
   const std::unique_ptr<ServerTransport> transport_;
   internal::Executor executor_;
   internal::ServerCore core_;

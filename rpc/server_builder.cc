@@ -1,11 +1,60 @@
 #include "rpc/server_builder.h"
 
+#include <cstddef>
+#include <optional>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "rpc/logging.h"
+#include "rpc/server_initializer.h"
 
 namespace rpc {
+namespace {
+
+using PluginFactory = std::unique_ptr<ServerBuilderPlugin> (*)();
+
+// Those of all builders.
+class PluginFactories {
+ public:
+  // Never destroyed: a static object may build a server.
+  static PluginFactories& Get() {
+    static auto* const factories = new PluginFactories;
+    return *factories;
+  }
+
+  void Add(PluginFactory factory) {
+    absl::MutexLock lock(&mutex_);
+    factories_.push_back(factory);
+  }
+  std::vector<PluginFactory> All() {
+    absl::MutexLock lock(&mutex_);
+    return factories_;
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<PluginFactory> factories_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Where the process itself reaches what listens at `address`, which was fine:
+// at the port that was picked, and not at a wildcard.
+std::string OwnAddress(const std::string& address, int port) {
+  const size_t colon = address.rfind(':');
+  const size_t slashes = address.find("//");
+  const size_t host_begin = slashes == std::string::npos ? 0 : slashes + 2;
+  std::string host = address.substr(host_begin, colon - host_begin);
+  if (host == "0.0.0.0" || host == "[::]") host = "localhost";
+  return absl::StrCat(address.substr(0, host_begin), host, ":", port);
+}
+
+}  // namespace
+
+void ServerBuilder::InternalAddPluginFactory(
+    std::unique_ptr<ServerBuilderPlugin> (*create_plugin)()) {
+  PluginFactories::Get().Add(create_plugin);
+}
 
 ServerBuilder& ServerBuilder::AddListeningPort(
     const std::string& address, std::shared_ptr<ServerCredentials> credentials,
@@ -15,9 +64,34 @@ ServerBuilder& ServerBuilder::AddListeningPort(
   return *this;
 }
 
+ServerBuilder& ServerBuilder::SetOption(
+    std::unique_ptr<ServerBuilderOption> option) {
+  options_.push_back(std::move(option));
+  return *this;
+}
+
 ServerBuilder& ServerBuilder::RegisterService(Service* service) {
   services_.push_back(service);
   return *this;
+}
+
+ServerBuilder& ServerBuilder::RegisterAsyncGenericService(
+    AsyncGenericService* service) {
+  generic_handlers_.push_back(&service->handler_);
+  needs_queue_ = true;
+  return *this;
+}
+
+ServerBuilder& ServerBuilder::RegisterCallbackGenericService(
+    CallbackGenericService* service) {
+  generic_handlers_.push_back(&service->handler_);
+  return *this;
+}
+
+std::unique_ptr<ServerCompletionQueue> ServerBuilder::AddCompletionQueue(
+    bool is_frequently_polled) {
+  has_queue_ = true;
+  return std::make_unique<ServerCompletionQueue>(is_frequently_polled);
 }
 
 std::unique_ptr<Server> ServerBuilder::BuildAndStart() {
@@ -29,23 +103,78 @@ std::unique_ptr<Server> ServerBuilder::BuildAndStart() {
 }
 
 absl::StatusOr<std::unique_ptr<Server>> ServerBuilder::BuildAndStartOrStatus() {
+  ApplyOptionsAndPlugins();
   absl::StatusOr<EndpointOptions> options = ParseArguments(arguments_);
   if (!options.ok()) return options.status();
+  for (const Service* service : services_) {
+    needs_queue_ |= service->has_async_methods();
+  }
+  if (needs_queue_ && !has_queue_) {
+    return absl::FailedPreconditionError(
+        "an asynchronous service without a queue: call AddCompletionQueue");
+  }
+  if (generic_handlers_.size() > 1) {
+    return absl::AlreadyExistsError("a server has one generic service at most");
+  }
   absl::StatusOr<std::unique_ptr<ServerTransport>> transport =
       Listen(options->transport);
   if (!transport.ok()) return transport.status();
 
   std::unique_ptr<Server> server(new Server(*std::move(transport), *options));
-  absl::Status status;
-  for (Service* service : services_) {
-    if (status.ok()) status = server->RegisterService(service);
+  if (!generic_handlers_.empty()) {
+    server->SetGenericHandler(generic_handlers_.front());
   }
+  server->own_address_ = own_address_;
+  server->health_check_service_ = std::move(health_check_service_);
+  server->user_chose_health_check_service_ = has_health_check_choice_;
+  absl::Status status = RegisterServices(*server);
   if (status.ok()) status = server->Start();
   if (status.ok()) return server;
   for (const Port& port : ports_) {
     if (port.selected_port != nullptr) *port.selected_port = 0;
   }
   return status;
+}
+
+// Plugins may set options, too.
+void ServerBuilder::ApplyOptionsAndPlugins() {
+  for (const PluginFactory create : PluginFactories::Get().All()) {
+    plugins_.push_back(create());
+  }
+  size_t option = 0;
+  size_t plugin = 0;
+  while (option < options_.size() || plugin < plugins_.size()) {
+    if (option < options_.size()) {
+      ServerBuilderOption& next = *options_[option++];
+      next.UpdateArguments(&arguments_);
+      next.UpdatePlugins(&plugins_);
+      TakeHealthCheckService();
+    } else {
+      plugins_[plugin++]->UpdateServerBuilder(this);
+    }
+  }
+  for (const auto& each : plugins_) each->UpdateChannelArguments(&arguments_);
+  TakeHealthCheckService();
+}
+
+void ServerBuilder::TakeHealthCheckService() {
+  const std::optional<void*> service =
+      arguments_.TakePointer(kHealthCheckServiceInterfaceArg);
+  if (!service.has_value()) return;
+  has_health_check_choice_ = true;
+  health_check_service_.reset(
+      static_cast<HealthCheckServiceInterface*>(*service));
+}
+
+absl::Status ServerBuilder::RegisterServices(Server& server) {
+  for (Service* service : services_) {
+    absl::Status status = server.RegisterService(service);
+    if (!status.ok()) return status;
+  }
+  ServerInitializer initializer(&server);
+  for (const auto& plugin : plugins_) plugin->InitServer(&initializer);
+  for (const auto& plugin : plugins_) plugin->Finish(&initializer);
+  return initializer.status();
 }
 
 absl::StatusOr<std::unique_ptr<ServerTransport>> ServerBuilder::Listen(
@@ -68,6 +197,7 @@ absl::StatusOr<std::unique_ptr<ServerTransport>> ServerBuilder::Listen(
     absl::StatusOr<int> number = (*transport)->AddListeningPort(port.address);
     if (!number.ok()) return number.status();
     if (port.selected_port != nullptr) *port.selected_port = *number;
+    if (own_address_.empty()) own_address_ = OwnAddress(port.address, *number);
   }
   return transport;
 }

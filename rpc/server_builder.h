@@ -14,12 +14,18 @@
 
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "rpc/channel_arguments.h"
+#include "rpc/completion_queue.h"
+#include "rpc/compression.h"
 #include "rpc/credentials.h"
+#include "rpc/generic_service.h"
 #include "rpc/server.h"
+#include "rpc/server_builder_option.h"
+#include "rpc/server_builder_plugin.h"
 #include "rpc/service.h"
 
 namespace rpc {
@@ -38,8 +44,19 @@ class ServerBuilder {
       std::shared_ptr<ServerCredentials> credentials,
       int* selected_port = nullptr);
 
-  // `service` must outlive the server.
+  // `service` must outlive the server; an asynchronous one serves one server.
   ServerBuilder& RegisterService(Service* service);
+
+  // For calls of methods that no service has; at most one of the two, which
+  // must outlive the server. See generic_service.h.
+  ServerBuilder& RegisterAsyncGenericService(AsyncGenericService* service);
+  ServerBuilder& RegisterCallbackGenericService(
+      CallbackGenericService* service);
+
+  // A queue for the services of the asynchronous API, which need at least one.
+  // Shut it down after the server, and take what is left in it.
+  std::unique_ptr<ServerCompletionQueue> AddCompletionQueue(
+      bool is_frequently_polled = true);
 
   // Bytes; -1: no limit, which is the default. A larger request ends with
   // RESOURCE_EXHAUSTED before a byte of it moves.
@@ -52,19 +69,33 @@ class ServerBuilder {
     return *this;
   }
 
-  // See channel_arguments.h for the names.
-  ServerBuilder& AddChannelArgument(const std::string& name, int value) {
-    arguments_.SetInt(name, value);
+  // Without effect; see compression.h.
+  ServerBuilder& SetDefaultCompressionAlgorithm(
+      CompressionAlgorithm algorithm) {
+    arguments_.SetCompressionAlgorithm(algorithm);
     return *this;
   }
-  ServerBuilder& AddChannelArgument(const std::string& name, int64_t value) {
-    arguments_.SetInt64(name, value);
+  ServerBuilder& SetDefaultCompressionLevel(CompressionLevel level) {
+    arguments_.SetInt("grpc.default_compression_level", level);
     return *this;
   }
-  ServerBuilder& AddChannelArgument(const std::string& name,
-                                    const std::string& value) {
-    arguments_.SetString(name, value);
+  ServerBuilder& SetCompressionAlgorithmSupportStatus(
+      CompressionAlgorithm algorithm, bool enabled) {
     return *this;
+  }
+
+  // Options are applied in the order in which they were set.
+  ServerBuilder& SetOption(std::unique_ptr<ServerBuilderOption> option);
+
+  // A number, a string or a `void*`. See channel_arguments.h for the names.
+  template <class T>
+  ServerBuilder& AddChannelArgument(const std::string& name, const T& value) {
+    if constexpr (std::is_integral_v<T> || std::is_enum_v<T>) {
+      return SetOption(
+          MakeChannelArgumentOption(name, static_cast<int64_t>(value)));
+    } else {
+      return SetOption(MakeChannelArgumentOption(name, value));
+    }
   }
 
   // Null where it fails; the log says why, at level error. Once a builder.
@@ -73,8 +104,14 @@ class ServerBuilder {
   // The same with the reason: INVALID_ARGUMENT (an address, an argument, no
   // credentials), ALREADY_EXISTS (a port in use, a method registered twice),
   // UNAVAILABLE (no device for an address), FAILED_PRECONDITION (no transport
-  // linked, or nothing to listen on).
+  // linked, nothing to listen on, no completion queue for a service that needs
+  // one, or an asynchronous service that another server had).
   absl::StatusOr<std::unique_ptr<Server>> BuildAndStartOrStatus();
+
+  // From now on every builder of the process asks `create_plugin` for a plugin
+  // when it builds. Any thread; it cannot be undone.
+  static void InternalAddPluginFactory(
+      std::unique_ptr<ServerBuilderPlugin> (*create_plugin)());
 
  private:
   struct Port {
@@ -83,12 +120,26 @@ class ServerBuilder {
     int* selected_port;
   };
 
+  // Asks options and plugins what the server is to be.
+  void ApplyOptionsAndPlugins();
+  // Takes over what the arguments have, if they do.
+  void TakeHealthCheckService();
   absl::StatusOr<std::unique_ptr<ServerTransport>> Listen(
       const TransportOptions& options);
+  // The builder's own, and those of plugins.
+  absl::Status RegisterServices(Server& server);
 
   ChannelArguments arguments_;
   std::vector<Port> ports_;
   std::vector<Service*> services_;
+  std::vector<internal::MethodHandler*> generic_handlers_;
+  std::string own_address_;
+  bool has_queue_ = false;
+  bool needs_queue_ = false;
+  std::vector<std::unique_ptr<ServerBuilderOption>> options_;
+  std::vector<std::unique_ptr<ServerBuilderPlugin>> plugins_;
+  bool has_health_check_choice_ = false;
+  std::unique_ptr<HealthCheckServiceInterface> health_check_service_;
 };
 
 }  // namespace rpc

@@ -3,7 +3,7 @@
 namespace rpc {
 
 bool ServerContextBase::IsCancelled() const {
-  return call_ != nullptr && call_->IsCancelled();
+  return call_ == nullptr ? cancelled_ : call_->IsCancelled();
 }
 
 void ServerContextBase::TryCancel() const {
@@ -23,6 +23,28 @@ void ServerContextBase::AddInitialMetadata(const std::string& key,
 void ServerContextBase::AddTrailingMetadata(const std::string& key,
                                             const std::string& value) {
   sent().trailing.emplace(key, value);
+}
+
+void ServerContextBase::set_compression_algorithm(
+    CompressionAlgorithm algorithm) {
+  sent().compression_algorithm = algorithm;
+}
+
+CompressionAlgorithm ServerContextBase::compression_algorithm() const {
+  return sent_ == nullptr ? COMPRESS_NONE : sent_->compression_algorithm;
+}
+
+void ServerContextBase::set_compression_level(CompressionLevel level) {
+  sent().compression_level = level;
+}
+
+CompressionLevel ServerContextBase::compression_level() const {
+  return compression_level_set() ? *sent_->compression_level
+                                 : COMPRESS_LEVEL_NONE;
+}
+
+bool ServerContextBase::compression_level_set() const {
+  return sent_ != nullptr && sent_->compression_level.has_value();
 }
 
 absl::StatusOr<Buffer> ServerContextBase::AllocateBuffer(size_t bytes) {

@@ -21,12 +21,14 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "rpc/buffer.h"
+#include "rpc/compression.h"
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/received_metadata.h"
 #include "rpc/metadata.h"
@@ -34,7 +36,9 @@
 
 namespace rpc {
 namespace internal {
+class AsyncServerCall;
 class CallbackServerCall;
+class CallbackServerStream;
 class ServerCall;
 
 // What a context asks of its call.
@@ -44,6 +48,8 @@ class ServerCallControl {
   virtual void Cancel() = 0;
   virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
   virtual std::string peer() const = 0;
+  // The context is destroyed. Only of one that is a user's own.
+  virtual void OnContextGone() {}
 
  protected:
   ~ServerCallControl() = default;
@@ -94,6 +100,13 @@ class ServerContextBase {
     sent_attachment_ = std::move(attachment);
   }
 
+  // Remembered, and without effect; see compression.h.
+  void set_compression_algorithm(CompressionAlgorithm algorithm);
+  CompressionAlgorithm compression_algorithm() const;
+  void set_compression_level(CompressionLevel level);
+  CompressionLevel compression_level() const;
+  bool compression_level_set() const;
+
   // Memory that is sent without copying. RESOURCE_EXHAUSTED: the memory budget
   // is used up; its text says what to do.
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes);
@@ -103,10 +116,19 @@ class ServerContextBase {
 
  protected:
   ServerContextBase() = default;
-  ~ServerContextBase() = default;
+  ~ServerContextBase() {
+    if (is_bound_) call_->OnContextGone();
+  }
 
  private:
   friend class internal::ServerCall;
+
+  // What came with a call.
+  void TakeFrom(ServerContextBase& other) {
+    deadline_ = other.deadline_;
+    received_attachment_ = std::move(other.received_attachment_);
+    received_ = std::move(other.received_);
+  }
 
   // Between calls: contexts are used again, with their call's other state.
   void Clear() {
@@ -120,10 +142,14 @@ class ServerContextBase {
   struct SentMetadata {
     internal::MetadataMap initial;
     internal::MetadataMap trailing;
+    CompressionAlgorithm compression_algorithm = COMPRESS_NONE;
+    std::optional<CompressionLevel> compression_level;
   };
   SentMetadata& sent();
 
   internal::ServerCallControl* call_ = nullptr;
+  bool is_bound_ = false;   // a user's own, of a call that is not over
+  bool cancelled_ = false;  // the call that it was bound to
   absl::Time deadline_ = absl::InfiniteFuture();
   BufferChain received_attachment_;
   BufferChain sent_attachment_;
@@ -131,12 +157,35 @@ class ServerContextBase {
   std::unique_ptr<SentMetadata> sent_;
 };
 
-class ServerContext final : public ServerContextBase {
+// Handlers of the synchronous API get one. For the asynchronous one the user
+// makes it; it must live until the last event of its call was taken. If it goes
+// before Finish, the call is cancelled.
+class ServerContext : public ServerContextBase {
  public:
   ServerContext() = default;
+
+  // Asynchronous API, before RequestX: `tag` comes out of the call's queue when
+  // the call is over, cancelled or not. It does not come where there never is a
+  // call.
+  void AsyncNotifyWhenDone(void* tag) {
+    has_done_tag_ = true;
+    done_tag_ = tag;
+  }
+
+ private:
+  friend class internal::AsyncServerCall;
+
+  // False where there is none.
+  bool TakeDoneTag(void** tag) {
+    *tag = done_tag_;
+    return std::exchange(has_done_tag_, false);
+  }
+
+  bool has_done_tag_ = false;
+  void* done_tag_ = nullptr;
 };
 
-class CallbackServerContext final : public ServerContextBase {
+class CallbackServerContext : public ServerContextBase {
  public:
   CallbackServerContext() = default;
 
@@ -157,6 +206,31 @@ class CallbackServerContext final : public ServerContextBase {
   };
 
   DefaultReactorType default_reactor_;
+};
+
+// Those of generic services; see generic_service.h.
+class GenericServerContext final : public ServerContext {
+ public:
+  // "/package.Service/Method", as the client named it. Set with the call.
+  const std::string& method() const { return method_; }
+  // gRPC's :authority. Empty: there is none here.
+  const std::string& host() const { return host_; }
+
+ private:
+  friend class AsyncGenericService;
+  std::string method_;
+  std::string host_;
+};
+
+class GenericCallbackServerContext final : public CallbackServerContext {
+ public:
+  const std::string& method() const { return method_; }
+  const std::string& host() const { return host_; }
+
+ private:
+  friend class internal::CallbackServerStream;
+  std::string method_;
+  std::string host_;
 };
 
 }  // namespace rpc

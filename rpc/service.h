@@ -1,7 +1,9 @@
-// Base of generated services: the list of their methods.
+// Base of generated services: the list of their methods, and how each is
+// handled.
 //
-// Thread rule: set up by one thread, then immutable. A service must outlive the
-// servers it is registered with.
+// Thread rule: set up by one thread, then immutable; RequestAsync from any
+// thread. A service must outlive the server it is registered with; one with
+// asynchronous methods serves one server.
 #ifndef VERBENA_RPC_SERVICE_H_
 #define VERBENA_RPC_SERVICE_H_
 
@@ -9,7 +11,12 @@
 #include <memory>
 #include <vector>
 
+#include "rpc/completion_queue.h"
+#include "rpc/internal/async_server_call.h"
+#include "rpc/internal/message_ref.h"
+#include "rpc/internal/method_handler.h"
 #include "rpc/internal/rpc_service_method.h"
+#include "rpc/server_context.h"
 
 namespace rpc {
 
@@ -27,15 +34,72 @@ class Service {
   }
   // The method's calls go to `handler` from now on; taken over.
   void MarkMethodCallback(int index, internal::MethodHandler* handler) {
-    methods_[static_cast<size_t>(index)]->SetHandler(handler);
+    Method(index).SetHandler(handler);
   }
-  internal::MethodHandler* GetHandler(int index) const {
-    return methods_[static_cast<size_t>(index)]->handler();
+  void MarkMethodRawCallback(int index, internal::MethodHandler* handler) {
+    Method(index).SetHandler(handler);
+  }
+  void MarkMethodStreamed(int index, internal::MethodHandler* handler) {
+    Method(index).SetHandler(handler);
+  }
+  // They are asked for by RequestAsync.
+  void MarkMethodAsync(int index);
+  void MarkMethodRaw(int index) { MarkMethodAsync(index); }
+  // They are left to a generic service.
+  void MarkMethodGeneric(int index) { Method(index).SetHandler(nullptr); }
+  internal::MethodHandler* GetHandler(int index) {
+    return Method(index).handler();
+  }
+
+  // Asks for a call of a method that is marked async. Its event comes out of
+  // `notification_queue`, those of its operations out of `call_queue`.
+  template <class Message>
+  void RequestAsyncUnary(int index, ServerContext* context, Message* request,
+                         internal::ServerAsyncStreamingInterface* stream,
+                         CompletionQueue* call_queue,
+                         ServerCompletionQueue* notification_queue, void* tag) {
+    RequestAsync(
+        index, {context, stream, request, call_queue, notification_queue, tag});
+  }
+  template <class Message>
+  void RequestAsyncServerStreaming(
+      int index, ServerContext* context, Message* request,
+      internal::ServerAsyncStreamingInterface* stream,
+      CompletionQueue* call_queue, ServerCompletionQueue* notification_queue,
+      void* tag) {
+    RequestAsync(
+        index, {context, stream, request, call_queue, notification_queue, tag});
+  }
+  void RequestAsyncClientStreaming(
+      int index, ServerContext* context,
+      internal::ServerAsyncStreamingInterface* stream,
+      CompletionQueue* call_queue, ServerCompletionQueue* notification_queue,
+      void* tag) {
+    RequestAsync(index, {context, stream, internal::MessageRef(), call_queue,
+                         notification_queue, tag});
+  }
+  void RequestAsyncBidiStreaming(
+      int index, ServerContext* context,
+      internal::ServerAsyncStreamingInterface* stream,
+      CompletionQueue* call_queue, ServerCompletionQueue* notification_queue,
+      void* tag) {
+    RequestAsyncClientStreaming(index, context, stream, call_queue,
+                                notification_queue, tag);
   }
 
  private:
   friend class Server;
+  friend class ServerBuilder;
 
+  internal::RpcServiceMethod& Method(int index) {
+    return *methods_[static_cast<size_t>(index)];
+  }
+  void RequestAsync(int index, const internal::AsyncRequest::Target& target);
+  // Whether a method is asked for by RequestAsync.
+  bool has_async_methods() const { return has_async_methods_; }
+
+  bool has_async_methods_ = false;
+  bool was_registered_ = false;  // with a server
   std::vector<std::unique_ptr<internal::RpcServiceMethod>> methods_;
 };
 

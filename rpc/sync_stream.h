@@ -29,7 +29,7 @@
 #include "rpc/client_context.h"
 #include "rpc/internal/client_stream.h"
 #include "rpc/internal/rpc_method.h"
-#include "rpc/internal/server_stream.h"
+#include "rpc/internal/sync_server_stream.h"
 #include "rpc/status.h"
 #include "rpc/write_options.h"
 
@@ -161,11 +161,11 @@ class ClientWriter final : public ClientWriterInterface<W> {
  private:
   friend class internal::ClientWriterFactory<W>;
   ClientWriter(std::shared_ptr<internal::ClientStream> stream,
-               internal::ClientStream::Message* response)
+               internal::MessageRef response)
       : stream_(std::move(stream)), response_(response) {}
 
   const std::shared_ptr<internal::ClientStream> stream_;
-  internal::ClientStream::Message* const response_;
+  const internal::MessageRef response_;
 };
 
 template <class W, class R>
@@ -212,7 +212,7 @@ class ClientReaderFactory {
                                  const RpcMethod& method,
                                  ClientContext* context, const W& request) {
     return new ClientReader<R>(
-        ClientStream::Start(channel, method, context, &request));
+        ClientStream::Start(channel, method, context, request));
   }
 };
 
@@ -224,7 +224,8 @@ class ClientWriterFactory {
                                  const RpcMethod& method,
                                  ClientContext* context, R* response) {
     return new ClientWriter<W>(
-        ClientStream::Start(channel, method, context, nullptr), response);
+        ClientStream::Start(channel, method, context, ConstMessageRef()),
+        response);
   }
 };
 
@@ -235,7 +236,7 @@ class ClientReaderWriterFactory {
                                           const RpcMethod& method,
                                           ClientContext* context) {
     return new ClientReaderWriter<W, R>(
-        ClientStream::Start(channel, method, context, nullptr));
+        ClientStream::Start(channel, method, context, ConstMessageRef()));
   }
 };
 
@@ -260,43 +261,7 @@ template <class R>
 class ServerReader final : public ServerReaderInterface<R> {
  public:
   // For generated code.
-  explicit ServerReader(internal::ServerStream* stream) : stream_(*stream) {}
-
-  void SendInitialMetadata() override { stream_.SendInitialMetadata(); }
-  bool NextMessageSize(uint32_t* size) override {
-    *size = this->kMostBytes;
-    return true;
-  }
-  bool Read(R* message) override { return stream_.Read(message, nullptr); }
-  bool Read(R* message, BufferChain* attachment) {
-    return stream_.Read(message, attachment);
-  }
-
- private:
-  internal::ServerStream& stream_;
-};
-
-template <class W>
-class ServerWriter final : public ServerWriterInterface<W> {
- public:
-  // For generated code.
-  explicit ServerWriter(internal::ServerStream* stream) : stream_(*stream) {}
-
-  void SendInitialMetadata() override { stream_.SendInitialMetadata(); }
-  using internal::WriterInterface<W>::Write;
-  bool Write(const W& message, WriteOptions options) override {
-    return stream_.Write(message, std::move(options));
-  }
-
- private:
-  internal::ServerStream& stream_;
-};
-
-template <class W, class R>
-class ServerReaderWriter final : public ServerReaderWriterInterface<W, R> {
- public:
-  // For generated code.
-  explicit ServerReaderWriter(internal::ServerStream* stream)
+  explicit ServerReader(internal::SyncServerStream* stream)
       : stream_(*stream) {}
 
   void SendInitialMetadata() override { stream_.SendInitialMetadata(); }
@@ -304,17 +269,124 @@ class ServerReaderWriter final : public ServerReaderWriterInterface<W, R> {
     *size = this->kMostBytes;
     return true;
   }
-  bool Read(R* message) override { return stream_.Read(message, nullptr); }
-  bool Read(R* message, BufferChain* attachment) {
-    return stream_.Read(message, attachment);
+  bool Read(R* message) override {
+    return stream_.BlockingRead(message, nullptr);
   }
-  using internal::WriterInterface<W>::Write;
-  bool Write(const W& message, WriteOptions options) override {
-    return stream_.Write(message, std::move(options));
+  bool Read(R* message, BufferChain* attachment) {
+    return stream_.BlockingRead(message, attachment);
   }
 
  private:
-  internal::ServerStream& stream_;
+  internal::SyncServerStream& stream_;
+};
+
+template <class W>
+class ServerWriter final : public ServerWriterInterface<W> {
+ public:
+  // For generated code.
+  explicit ServerWriter(internal::SyncServerStream* stream)
+      : stream_(*stream) {}
+
+  void SendInitialMetadata() override { stream_.SendInitialMetadata(); }
+  using internal::WriterInterface<W>::Write;
+  bool Write(const W& message, WriteOptions options) override {
+    return stream_.BlockingWrite(message, std::move(options));
+  }
+
+ private:
+  internal::SyncServerStream& stream_;
+};
+
+template <class W, class R>
+class ServerReaderWriter final : public ServerReaderWriterInterface<W, R> {
+ public:
+  // For generated code.
+  explicit ServerReaderWriter(internal::SyncServerStream* stream)
+      : stream_(*stream) {}
+
+  void SendInitialMetadata() override { stream_.SendInitialMetadata(); }
+  bool NextMessageSize(uint32_t* size) override {
+    *size = this->kMostBytes;
+    return true;
+  }
+  bool Read(R* message) override {
+    return stream_.BlockingRead(message, nullptr);
+  }
+  bool Read(R* message, BufferChain* attachment) {
+    return stream_.BlockingRead(message, attachment);
+  }
+  using internal::WriterInterface<W>::Write;
+  bool Write(const W& message, WriteOptions options) override {
+    return stream_.BlockingWrite(message, std::move(options));
+  }
+
+ private:
+  internal::SyncServerStream& stream_;
+};
+
+namespace internal {
+
+// What a method that does not stream, or streams one way only, looks like to a
+// handler that was asked for as a stream: at most one message of a direction.
+template <class Request, class Response>
+class ServerStreamer : public ServerReaderWriterInterface<Response, Request> {
+ public:
+  void SendInitialMetadata() override { stream_.SendInitialMetadata(); }
+  bool NextMessageSize(uint32_t* size) override {
+    if (read_) return false;
+    *size = this->kMostBytes;
+    return true;
+  }
+  // The request; once.
+  bool Read(Request* request) override {
+    return !std::exchange(read_, true) &&
+           stream_.BlockingRead(request, nullptr);
+  }
+
+ protected:
+  explicit ServerStreamer(SyncServerStream* stream) : stream_(*stream) {}
+
+  SyncServerStream& stream_;
+
+ private:
+  bool read_ = false;
+};
+
+}  // namespace internal
+
+// A unary method, of a service with WithStreamedUnaryMethod_X.
+template <class Request, class Response>
+class ServerUnaryStreamer final
+    : public internal::ServerStreamer<Request, Response> {
+ public:
+  // For generated code.
+  explicit ServerUnaryStreamer(internal::SyncServerStream* stream)
+      : ServerUnaryStreamer::ServerStreamer(stream) {}
+
+  using internal::WriterInterface<Response>::Write;
+  // The response; once.
+  bool Write(const Response& response, WriteOptions options) override {
+    return !std::exchange(written_, true) &&
+           this->stream_.BlockingWrite(response, std::move(options));
+  }
+
+ private:
+  bool written_ = false;
+};
+
+// A method whose server streams, of a service with WithSplitStreamingMethod_X.
+template <class Request, class Response>
+class ServerSplitStreamer final
+    : public internal::ServerStreamer<Request, Response> {
+ public:
+  // For generated code.
+  explicit ServerSplitStreamer(internal::SyncServerStream* stream)
+      : ServerSplitStreamer::ServerStreamer(stream) {}
+
+  using internal::WriterInterface<Response>::Write;
+  bool Write(const Response& response, WriteOptions options) override {
+    return this->stream_.BlockingWrite(response, std::move(options));
+  }
 };
 
 }  // namespace rpc

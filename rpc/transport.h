@@ -317,8 +317,12 @@ class ClientTransport {
 
   // Blocks until `event` is set, and drives the transport meanwhile where no
   // other thread does. The event must be one that a sink of this transport
-  // sets. Also what ends a StartCall with CallOptions::caller_waits.
+  // sets, or WakeWaiters comes after it. Also what ends a StartCall with
+  // CallOptions::caller_waits.
   virtual void Wait(Event& event) = 0;
+  // Has threads in Wait look at their events again: for one that something else
+  // has set than a callback of this transport.
+  virtual void WakeWaiters() = 0;
 
   // Registered memory for messages and attachments, with some headroom.
   // RESOURCE_EXHAUSTED at the budget: the text names the budget.

@@ -6,6 +6,7 @@
 #include "google/protobuf/io/printer.h"
 #include "google/protobuf/io/zero_copy_stream.h"
 #include "rpc/compiler/comments.h"
+#include "rpc/compiler/mock_printer.h"
 #include "rpc/compiler/model.h"
 #include "rpc/compiler/parameters.h"
 #include "rpc/compiler/service_printer.h"
@@ -25,13 +26,17 @@ void PrintOrigin(const FileModel& file, Printer& printer) {
                 "proto_file", file.proto_file);
 }
 
-void OpenNamespaces(const FileModel& file, Printer& printer) {
+// Prints a piece for each service, in the file's namespaces.
+void PrintServices(const FileModel& file,
+                   void (*print)(const ServiceModel&, Printer&),
+                   Printer& printer) {
   for (const std::string& name : file.namespaces) {
     printer.Print("namespace $name$ {\n", "name", name);
   }
-}
-
-void CloseNamespaces(const FileModel& file, Printer& printer) {
+  for (const ServiceModel& service : file.services) {
+    printer.Print("\n");
+    print(service, printer);
+  }
   if (file.namespaces.empty()) return;
   printer.Print("\n");
   for (auto name = file.namespaces.rbegin(); name != file.namespaces.rend();
@@ -40,15 +45,22 @@ void CloseNamespaces(const FileModel& file, Printer& printer) {
   }
 }
 
+void OpenGuard(const std::string& guard, Printer& printer) {
+  printer.Print("#ifndef $guard$\n#define $guard$\n", "guard", guard);
+}
+
+void CloseGuard(const std::string& guard, Printer& printer) {
+  printer.Print("\n#endif  // $guard$\n", "guard", guard);
+}
+
 void PrintHeader(const FileModel& file, Printer& printer) {
   PrintOrigin(file, printer);
   if (!file.comments.leading.empty()) {
     printer.Print("//\n// Comments of that file:\n//\n");
     PrintComment(file.comments.leading, printer);
   }
-  printer.Print(R"(#ifndef $guard$
-#define $guard$
-
+  OpenGuard(file.include_guard, printer);
+  printer.Print(R"(
 #include <cstdlib>
 #include <functional>
 #include <memory>
@@ -58,15 +70,9 @@ void PrintHeader(const FileModel& file, Printer& printer) {
 #include "rpc/generated_code.h"
 
 )",
-                "guard", file.include_guard, "message_header",
-                file.message_header);
-  OpenNamespaces(file, printer);
-  for (const ServiceModel& service : file.services) {
-    printer.Print("\n");
-    PrintServiceClass(service, printer);
-  }
-  CloseNamespaces(file, printer);
-  printer.Print("\n#endif  // $guard$\n", "guard", file.include_guard);
+                "message_header", file.message_header);
+  PrintServices(file, &PrintServiceClass, printer);
+  CloseGuard(file.include_guard, printer);
 }
 
 void PrintSource(const FileModel& file, Printer& printer) {
@@ -80,12 +86,21 @@ void PrintSource(const FileModel& file, Printer& printer) {
 
 )",
                 "service_header", file.service_header);
-  OpenNamespaces(file, printer);
-  for (const ServiceModel& service : file.services) {
-    printer.Print("\n");
-    PrintServiceDefinitions(service, printer);
-  }
-  CloseNamespaces(file, printer);
+  PrintServices(file, &PrintServiceDefinitions, printer);
+}
+
+void PrintMocks(const FileModel& file, Printer& printer) {
+  PrintOrigin(file, printer);
+  OpenGuard(file.mock_include_guard, printer);
+  printer.Print(R"(
+#include <gmock/gmock.h>
+
+#include "$service_header$"
+
+)",
+                "service_header", file.service_header);
+  PrintServices(file, &PrintMockStub, printer);
+  CloseGuard(file.mock_include_guard, printer);
 }
 
 void WriteFile(const std::string& name,
@@ -113,6 +128,9 @@ bool Generator::Generate(const FileDescriptor* file,
   }
   WriteFile(model->service_header, &PrintHeader, *model, *context);
   WriteFile(model->service_source, &PrintSource, *model, *context);
+  if (parameters->generate_mock_code) {
+    WriteFile(model->mock_header, &PrintMocks, *model, *context);
+  }
   return true;
 }
 

@@ -4,9 +4,10 @@
 //   protoc --plugin=protoc-gen-rpc=PATH --cpp_out=DIR --rpc_out=DIR foo.proto
 //
 // The generated classes have the names and signatures that gRPC's C++ generator
-// gives them, over the runtime in rpc/. A file without services gets both files
-// too, without classes, so that a build system can tell the outputs from the
-// inputs' names.
+// gives them, over the runtime in rpc/. Mocks of the stubs are a third file,
+// foo_mock.rpc.pb.h, where they are asked for. A file without services gets
+// these files too, without classes, so that a build system can tell the outputs
+// from the inputs' names.
 //
 // Thread rule: Generate may run in several threads at once.
 #ifndef VERBENA_RPC_COMPILER_GENERATOR_H_

@@ -21,7 +21,9 @@ constexpr char kHelp[] =
     "\n"
     "Parameters (--rpc_opt=NAME=VALUE):\n"
     "  services_namespace=NAME  a namespace inside the package's for the "
-    "classes\n";
+    "classes\n"
+    "  generate_mock_code=true  foo_mock.rpc.pb.h besides: gmock classes for "
+    "stubs\n";
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "rpc/compiler/model.h"
 
+#include <map>
 #include <set>
 #include <utility>
 
@@ -58,6 +59,7 @@ MethodModel BuildMethod(const MethodDescriptor& method) {
 ServiceModel BuildService(const ServiceDescriptor& service) {
   ServiceModel model;
   model.class_name = ServiceClassName(service.name());
+  model.mock_name = MockClassName(model.class_name);
   model.full_name = service.full_name();
   model.deprecated = service.options().deprecated();
   model.comments = CommentsOf(service);
@@ -81,13 +83,58 @@ void FindSameFunctions(const ServiceDescriptor& service,
   }
 }
 
-// A class that protoc's own output, or another service, has already.
-void FindTakenClass(const ServiceDescriptor& service,
-                    const Parameters& parameters,
-                    std::vector<std::string>& problems) {
-  if (!parameters.services_namespace.empty()) return;
+// The messages among the parameters of the functions that make a call's object.
+std::string CallParameters(const MethodDescriptor& method) {
+  if (!method.client_streaming()) {
+    return absl::StrCat("const ", method.input_type()->full_name(), "&");
+  }
+  if (method.server_streaming()) return "";
+  return absl::StrCat(method.output_type()->full_name(), "*");
+}
+
+// A method XRaw beside X, where the stub's PrepareAsyncXRaw would be a function
+// of both, with the same parameters.
+void FindSameRawFunctions(const ServiceDescriptor& service,
+                          std::vector<std::string>& problems) {
+  std::map<std::string, const MethodDescriptor*> methods;
+  for (int i = 0; i < service.method_count(); ++i) {
+    const MethodDescriptor& method = *service.method(i);
+    methods[MethodFunctionName(method.name())] = &method;
+  }
+  for (const auto& [function, method] : methods) {
+    const auto raw = methods.find(function + "Raw");
+    if (raw == methods.end() ||
+        CallParameters(*method) != CallParameters(*raw->second)) {
+      continue;
+    }
+    problems.push_back(absl::StrCat(NameAndLine(*raw->second), ": ", function,
+                                    "Raw is in C++ a part of ", method->name(),
+                                    ", with the same parameters; rename one of "
+                                    "them"));
+  }
+}
+
+// `class_name`, a class made for the service, is somebody else's in the file.
+void FindTaken(const ServiceDescriptor& service, const Parameters& parameters,
+               const std::string& class_name,
+               std::vector<std::string>& problems) {
   const FileDescriptor& file = *service.file();
-  if (file.options().cc_generic_services()) {
+  // Messages are in another namespace where the services have one.
+  const bool is_message = parameters.services_namespace.empty() &&
+                          (file.FindMessageTypeByName(class_name) != nullptr ||
+                           file.FindEnumTypeByName(class_name) != nullptr);
+  if (!is_message && file.FindServiceByName(class_name) == nullptr) return;
+  problems.push_back(absl::StrCat(NameAndLine(service), ": ", class_name,
+                                  ", its class in C++, exists already; rename "
+                                  "one of them"));
+}
+
+// A class that protoc's own output, or another service, has already.
+void FindTakenClasses(const ServiceDescriptor& service,
+                      const Parameters& parameters,
+                      std::vector<std::string>& problems) {
+  if (parameters.services_namespace.empty() &&
+      service.file()->options().cc_generic_services()) {
     problems.push_back(absl::StrCat(
         NameAndLine(service),
         ": option cc_generic_services makes protoc generate a class of the "
@@ -95,13 +142,11 @@ void FindTakenClass(const ServiceDescriptor& service,
         "--rpc_opt=services_namespace=NAME"));
   }
   const std::string class_name = ServiceClassName(service.name());
-  if (class_name == service.name()) return;  // then protoc has checked it
-  if (file.FindMessageTypeByName(class_name) != nullptr ||
-      file.FindEnumTypeByName(class_name) != nullptr ||
-      file.FindServiceByName(class_name) != nullptr) {
-    problems.push_back(absl::StrCat(NameAndLine(service), ": ", class_name,
-                                    ", its class in C++, exists already; "
-                                    "rename one of them"));
+  if (class_name != service.name()) {  // else protoc has checked it
+    FindTaken(service, parameters, class_name, problems);
+  }
+  if (parameters.generate_mock_code) {
+    FindTaken(service, parameters, MockClassName(class_name), problems);
   }
 }
 
@@ -110,7 +155,8 @@ absl::Status Check(const FileDescriptor& file, const Parameters& parameters) {
   for (int i = 0; i < file.service_count(); ++i) {
     const ServiceDescriptor& service = *file.service(i);
     FindSameFunctions(service, problems);
-    FindTakenClass(service, parameters, problems);
+    FindSameRawFunctions(service, problems);
+    FindTakenClasses(service, parameters, problems);
   }
   if (problems.empty()) return absl::OkStatus();
   // protoc puts the file's name in front of the first line.
@@ -141,7 +187,9 @@ absl::StatusOr<FileModel> BuildFileModel(const FileDescriptor& file,
   model.message_header = base + ".pb.h";
   model.service_header = base + ".rpc.pb.h";
   model.service_source = base + ".rpc.pb.cc";
+  model.mock_header = base + "_mock.rpc.pb.h";
   model.include_guard = IncludeGuard(file.name());
+  model.mock_include_guard = MockIncludeGuard(file.name());
   model.namespaces = NamespacesOf(file, parameters);
   for (int i = 0; i < file.service_count(); ++i) {
     model.services.push_back(BuildService(*file.service(i)));

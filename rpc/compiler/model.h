@@ -42,6 +42,7 @@ struct MethodModel {
 
 struct ServiceModel {
   std::string class_name;  // without namespace
+  std::string mock_name;   // the class of its stub's mock
   std::string full_name;   // "pkg.Service"
   bool deprecated = false;
   std::vector<MethodModel> methods;
@@ -53,7 +54,9 @@ struct FileModel {
   std::string message_header;  // "dir/foo.pb.h"
   std::string service_header;  // "dir/foo.rpc.pb.h"
   std::string service_source;  // "dir/foo.rpc.pb.cc"
+  std::string mock_header;     // "dir/foo_mock.rpc.pb.h"
   std::string include_guard;
+  std::string mock_include_guard;
   std::vector<std::string> namespaces;  // outermost first
   std::vector<ServiceModel> services;
   Comments comments;  // of the file itself

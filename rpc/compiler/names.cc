@@ -24,15 +24,17 @@ constexpr char kReservedByCpp[] =
 // What the class of a service declares itself. A class cannot have a member of
 // its own name.
 constexpr char kServiceMembers[] =
-    " AsyncService CallbackService ExperimentalCallbackService NewStub "
-    "Service SplitStreamedService StreamedService StreamedUnaryService "
-    "Stub StubInterface service_full_name ";
+    " AsyncService CallbackService CoroutineService "
+    "ExperimentalCallbackService NewStub Service SplitStreamedService "
+    "StreamedService StreamedUnaryService Stub StubInterface "
+    "service_full_name ";
 
 // What the classes that hold a method's functions are called, and what else
-// they declare.
+// they declare, as parameters of templates, too.
 constexpr char kMethodClassMembers[] =
-    " Service Stub StubInterface async async_interface async_stub_ channel_ "
-    "experimental_async experimental_async_interface stub_ ";
+    " BaseClass Service Stub StubInterface async async_interface async_stub_ "
+    "channel_ coro coro_interface coro_stub_ experimental_async "
+    "experimental_async_interface stub_ ";
 
 bool Lists(const char* words, const std::string& name) {
   return absl::StrContains(words, absl::StrCat(" ", name, " "));
@@ -42,6 +44,21 @@ bool Lists(const char* words, const std::string& name) {
 // more, and such a name is none of them.
 bool LooksLikeMethodMember(const std::string& name) {
   return absl::StartsWith(name, "rpcmethod_") && absl::EndsWith(name, "_");
+}
+
+std::string GuardOf(const std::string& prefix, const std::string& proto_file) {
+  // Everything but letters and digits becomes its hexadecimal code, the
+  // underscore too: so no two paths meet, and no "__", which C++ reserves, can
+  // come out. The slash in front keeps the prefix apart.
+  std::string guard = prefix;
+  for (const unsigned char c : "/" + proto_file) {
+    if (absl::ascii_isalnum(c)) {
+      guard += static_cast<char>(c);
+    } else {
+      absl::StrAppend(&guard, "_", absl::Hex(c, absl::kZeroPad2));
+    }
+  }
+  return guard + "_H_";
 }
 
 }  // namespace
@@ -56,6 +73,10 @@ std::string ServiceClassName(const std::string& service) {
   return service + (taken ? "_" : "");
 }
 
+std::string MockClassName(const std::string& service_class) {
+  return absl::StrCat("Mock", service_class, "Stub");
+}
+
 std::string MethodFunctionName(const std::string& method) {
   const bool taken = IsReservedByCpp(method) ||
                      Lists(kMethodClassMembers, method) ||
@@ -64,18 +85,11 @@ std::string MethodFunctionName(const std::string& method) {
 }
 
 std::string IncludeGuard(const std::string& proto_file) {
-  // Everything but letters and digits becomes its hexadecimal code, the
-  // underscore too: so no two paths meet, and no "__", which C++ reserves, can
-  // come out. The slash in front keeps the prefix apart.
-  std::string guard = "VERBENA_RPC";
-  for (const unsigned char c : "/" + proto_file) {
-    if (absl::ascii_isalnum(c)) {
-      guard += static_cast<char>(c);
-    } else {
-      absl::StrAppend(&guard, "_", absl::Hex(c, absl::kZeroPad2));
-    }
-  }
-  return guard + "_H_";
+  return GuardOf("VERBENA_RPC", proto_file);
+}
+
+std::string MockIncludeGuard(const std::string& proto_file) {
+  return GuardOf("VERBENA_RPC_MOCK", proto_file);
 }
 
 }  // namespace rpc::compiler

@@ -25,6 +25,9 @@ bool IsReservedByCpp(const std::string& name);
 // The class that stands for a service, without its namespace.
 std::string ServiceClassName(const std::string& service);
 
+// The class that mocks a service's stub. `service_class` is ServiceClassName's.
+std::string MockClassName(const std::string& service_class);
+
 // The member functions that stand for a method, in the stubs and in the service
 // classes alike.
 std::string MethodFunctionName(const std::string& method);
@@ -32,6 +35,9 @@ std::string MethodFunctionName(const std::string& method);
 // The include guard of the header generated from `proto_file`, a path such as
 // "examples/kv/kv.proto". Different paths never get the same guard.
 std::string IncludeGuard(const std::string& proto_file);
+
+// That of the header with the mocks. No other header has it.
+std::string MockIncludeGuard(const std::string& proto_file);
 
 }  // namespace rpc::compiler
 

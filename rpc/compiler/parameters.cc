@@ -20,18 +20,38 @@ bool IsIdentifier(const std::string& text) {
   });
 }
 
-absl::Status SetParameter(const std::string& name, const std::string& value,
-                          Parameters& parameters) {
-  if (name != "services_namespace") {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "unknown parameter \"", name, "\"; there is services_namespace=NAME"));
-  }
+absl::Status SetServicesNamespace(const std::string& value,
+                                  Parameters& parameters) {
   if (!IsIdentifier(value) || IsReservedByCpp(value)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "services_namespace: \"", value, "\" cannot name a C++ namespace"));
   }
   parameters.services_namespace = value;
   return absl::OkStatus();
+}
+
+absl::Status SetGenerateMockCode(const std::string& value,
+                                 Parameters& parameters) {
+  if (value != "true" && value != "false") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "generate_mock_code: \"", value, "\" is neither true nor false"));
+  }
+  parameters.generate_mock_code = value == "true";
+  return absl::OkStatus();
+}
+
+absl::Status SetParameter(const std::string& name, const std::string& value,
+                          Parameters& parameters) {
+  if (name == "services_namespace") {
+    return SetServicesNamespace(value, parameters);
+  }
+  if (name == "generate_mock_code") {
+    return SetGenerateMockCode(value, parameters);
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("unknown parameter \"", name,
+                   "\"; there are services_namespace=NAME and "
+                   "generate_mock_code=true"));
 }
 
 }  // namespace

@@ -18,6 +18,8 @@ struct Parameters {
   // Of use where protoc's own generic services take the names (the file option
   // cc_generic_services).
   std::string services_namespace;
+  // Whether mocks of the stubs are generated, too: foo_mock.rpc.pb.h.
+  bool generate_mock_code = false;
 };
 
 // INVALID_ARGUMENT: an unknown parameter or a value that is none; the text

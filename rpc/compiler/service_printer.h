@@ -5,8 +5,10 @@
 //     class Stub               the same over a channel
 //     static NewStub()
 //     class Service            what a server implements, one thread a call
-//     class WithCallbackMethod_X<Base>, ...
-//     typedef ... CallbackService
+//     class With...Method_X<Base>
+//                              Base with another form of one method
+//     typedef ... AsyncService, CallbackService, ...
+//                              Service with another form of every method
 //   };
 //
 // Thread rule: pure functions; a Printer belongs to one thread.

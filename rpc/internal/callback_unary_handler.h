@@ -6,6 +6,7 @@
 #include <functional>
 #include <utility>
 
+#include "rpc/internal/message_ref.h"
 #include "rpc/internal/method_handler.h"
 #include "rpc/internal/server_call.h"
 #include "rpc/server_callback.h"
@@ -20,7 +21,7 @@ class CallbackServerCall : public ServerCall, private ServerCallbackUnary {
 
   // Calls the user's function; null where it gives no reactor.
   virtual ServerUnaryReactor* CallHandler() = 0;
-  virtual const Message* response() const = 0;
+  virtual ConstMessageRef response() const = 0;
 
   CallbackServerContext* context() { return &context_; }
 
@@ -65,7 +66,7 @@ class CallbackUnaryHandler final : public MethodHandler {
       response_.Clear();
       return handler_.function_(context(), &request_, &response_);
     }
-    const Message* response() const override { return &response_; }
+    ConstMessageRef response() const override { return response_; }
 
     const CallbackUnaryHandler& handler_;
     Request request_;

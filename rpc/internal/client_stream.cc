@@ -1,12 +1,13 @@
 #include "rpc/internal/client_stream.h"
 
 #include <cstddef>
+#include <string>
 #include <utility>
 
 #include "absl/types/span.h"
+#include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
-#include "rpc/internal/message_codec.h"
 #include "rpc/internal/received_metadata.h"
 #include "rpc/internal/sent_metadata.h"
 
@@ -17,10 +18,13 @@ constexpr char kAbandoned[] = "the stream's object was destroyed";
 
 }  // namespace
 
-ClientStream::ClientStream(ChannelInterface* channel, ClientContext* context)
+ClientStream::ClientStream(ChannelInterface* channel, const RpcMethod& method,
+                           ClientContext* context, Completions completions)
     : channel_(channel->shared_from_this()),
       target_(channel_->call_target()),
       transport_(target_.transport),
+      method_(method.number()),
+      completions_(completions),
       context_(context) {
   if (transport_ != nullptr) {
     inbox_.Reset(transport_->limits().stream_window_bytes);
@@ -29,47 +33,72 @@ ClientStream::ClientStream(ChannelInterface* channel, ClientContext* context)
 
 // ---- Beginning.
 
+std::shared_ptr<ClientStream> ClientStream::Create(ChannelInterface* channel,
+                                                   const RpcMethod& method,
+                                                   ClientContext* context,
+                                                   Completions completions) {
+  return std::shared_ptr<ClientStream>(
+      new ClientStream(channel, method, context, completions));
+}
+
 std::shared_ptr<ClientStream> ClientStream::Start(ChannelInterface* channel,
                                                   const RpcMethod& method,
                                                   ClientContext* context,
-                                                  const Message* request) {
-  std::shared_ptr<ClientStream> stream(new ClientStream(channel, context));
-  Status error;
-  MessageScratch scratch;
-  OutgoingFrame frame;
-  bool ready = stream->Begin(&error);
-  if (ready && context->sent_ != nullptr) {
-    error = EncodeInitialMetadata(context->sent_->pairs,
-                                  stream->transport_->limits().max_header_bytes,
-                                  context->sent_->encoded);
-    frame.header = absl::MakeConstSpan(
-        reinterpret_cast<const std::byte*>(context->sent_->encoded.data()),
-        context->sent_->encoded.size());
-    ready = error.ok();
-  }
-  if (ready && !context->sent_attachment_.empty()) {
-    frame.attachment = std::move(context->sent_attachment_);
-    ready = CheckAttachmentSize(frame.attachment.size(),
-                                stream->transport_->limits(), &error);
-  }
-  if (ready && request != nullptr) {
-    frame.end = true;
-    ready =
-        EncodeMessage(*request, *stream->transport_,
-                      stream->target_.encode_limits, scratch, frame, &error);
-  }
-  if (!ready) {
-    stream->NeverBegan(std::move(error));
-    return stream;
-  }
-  {
-    absl::MutexLock lock(&stream->mutex_);
-    stream->self_ = stream;
-    stream->opening_ = !frame.end;
-    stream->writes_ended_ = frame.end;
-  }
-  stream->StartCall(method, frame);
+                                                  ConstMessageRef request) {
+  std::shared_ptr<ClientStream> stream =
+      Create(channel, method, context, Completions::kQuick);
+  stream->StartCall(request);
   return stream;
+}
+
+void ClientStream::StartCall(ConstMessageRef request) {
+  Opening opening;
+  if (Open(request, opening)) Launch(opening.frame);
+}
+
+void ClientStream::Prepare(ConstMessageRef request) {
+  prepared_ = std::make_unique<Opening>();
+  if (!Open(request, *prepared_)) prepared_.reset();
+}
+
+void ClientStream::StartPrepared() {
+  const std::unique_ptr<Opening> opening = std::move(prepared_);
+  if (opening != nullptr) Launch(opening->frame);
+}
+
+bool ClientStream::Open(ConstMessageRef request, Opening& opening) {
+  Status error;
+  if (Begin(&error) && EncodeRequest(request, opening, &error)) return true;
+  NeverBegan(std::move(error));
+  return false;
+}
+
+bool ClientStream::EncodeRequest(ConstMessageRef request, Opening& opening,
+                                 Status* error) {
+  opening.frame.end = request.has_message();
+  return !opening.frame.end ||
+         EncodeAnyMessage(request, *transport_, target_.encode_limits,
+                          opening.scratch, opening.frame, error);
+}
+
+bool ClientStream::AddContext(ClientContext& context, OutgoingFrame& frame,
+                              Status* error) {
+  if (context.phase_.load() & ClientContext::kCancelled) {
+    *error = CancelledBefore();
+    return false;
+  }
+  if (context.sent_ != nullptr) {
+    std::string& header = context.sent_->encoded;
+    *error = EncodeInitialMetadata(
+        context.sent_->pairs, transport_->limits().max_header_bytes, header);
+    if (!error->ok()) return false;
+    frame.header = absl::MakeConstSpan(
+        reinterpret_cast<const std::byte*>(header.data()), header.size());
+  }
+  if (context.sent_attachment_.empty()) return true;
+  frame.attachment = std::move(context.sent_attachment_);
+  return CheckAttachmentSize(frame.attachment.size(), transport_->limits(),
+                             error);
 }
 
 bool ClientStream::Begin(Status* error) {
@@ -84,25 +113,29 @@ bool ClientStream::Begin(Status* error) {
     return false;
   }
   context_->transport_ = transport_;
-  if (context_->phase_.load() & ClientContext::kCancelled) {
-    *error = CancelledBefore();
-    return false;
-  }
   // Now, as it may be looked at while the stream runs.
   context_->received_ = std::make_unique<ReceivedMetadata>();
   return true;
 }
 
-void ClientStream::StartCall(const RpcMethod& method, OutgoingFrame& frame) {
+void ClientStream::Launch(OutgoingFrame& frame) {
   ClientContext* context;
-  CallOptions options;
   {
     absl::MutexLock lock(&mutex_);
     context = context_;
-    options.method = method.number();
-    options.deadline = context->deadline_;
-    options.wait_for_ready = context->wait_for_ready_;
   }
+  Status error;
+  if (!AddContext(*context, frame, &error)) return NeverBegan(std::move(error));
+  {
+    absl::MutexLock lock(&mutex_);
+    self_ = shared_from_this();
+    opening_ = !frame.end;
+    writes_ended_ = frame.end;
+  }
+  CallOptions options;
+  options.method = method_;
+  options.deadline = context->deadline_;
+  options.wait_for_ready = context->wait_for_ready_;
   const CallHandle handle =
       transport_->StartCall(options, std::move(frame), this);
   context->handle_ = handle;
@@ -121,18 +154,33 @@ void ClientStream::StartCall(const RpcMethod& method, OutgoingFrame& frame) {
 }
 
 void ClientStream::NeverBegan(Status status) {
+  Waiting waiting;
   {
     absl::MutexLock lock(&mutex_);
     status_ = std::move(status);
     has_status_ = closed_ = true;
+    waiting = TakeWaiting();
   }
+  EndOperations(waiting);
+}
+
+ClientStream::Waiting ClientStream::TakeWaiting() {
+  return std::exchange(waiting_, Waiting());
+}
+
+void ClientStream::EndOperations(const Waiting& waiting) {
   inbox_.End();
+  if (waiting.write != nullptr) waiting.write->Complete(false);
+  if (waiting.metadata != nullptr) waiting.metadata->Complete(false);
+  if (waiting.finish != nullptr) waiting.finish->Complete(true);
 }
 
 // ---- What comes.
 
 void ClientStream::OnFrame(IncomingFrame& frame) {
+  CallbackScope scope(this);
   StreamOperation* metadata = nullptr;
+  bool any_metadata = false;
   bool usable = true;
   bool failed = false;
   {
@@ -148,36 +196,46 @@ void ClientStream::OnFrame(IncomingFrame& frame) {
                        : Status();
       has_status_ = true;
     }
+    // An error without any, and before any, is gRPC's "trailers only".
+    initial_metadata_ =
+        initial_metadata_ || (usable && (!failed || HasInitialMetadata()));
+    any_metadata = initial_metadata_;
     any_frame_ = true;
-    metadata = std::exchange(metadata_, nullptr);
+    metadata = std::exchange(waiting_.metadata, nullptr);
   }
+  // Before the message that they came with, as in gRPC.
+  if (metadata != nullptr) metadata->Complete(any_metadata);
   const bool is_message = usable && frame.has_message && !failed;
   Release(is_message ? inbox_.Add(frame) : frame.window_bytes,
           /*drained=*/false);
   if (!usable || frame.end) inbox_.End();
-  if (metadata != nullptr) metadata->Complete(true);
   if (!usable) Cancel(absl::CancelledError("the response is not usable"));
 }
 
 bool ClientStream::AcceptHeader(const IncomingFrame& frame) {
   if (context_ == nullptr) return true;
-  Status status =
-      context_->received_->Add(frame.header,
-                               frame.end ? ReceivedMetadata::From::kServerEnd
-                                         : ReceivedMetadata::From::kServer,
-                               target_.max_metadata_bytes);
+  Status status = context_->received_->Add(
+      frame.header,
+      frame.end ? ReceivedMetadata::From::kServerEnd
+                : ReceivedMetadata::From::kServer,
+      /*first=*/!any_frame_, target_.max_metadata_bytes);
   if (status.ok()) return true;
   status_ = std::move(status);
   has_status_ = true;
   return false;
 }
 
+bool ClientStream::HasInitialMetadata() const {
+  return context_ != nullptr && !context_->received_->initial().empty();
+}
+
 void ClientStream::OnSent() {
+  CallbackScope scope(this);
   StreamOperation* write;
   {
     absl::MutexLock lock(&mutex_);
     if (std::exchange(opening_, false)) return;
-    write = std::exchange(write_, nullptr);
+    write = std::exchange(waiting_.write, nullptr);
     sent_ = write == nullptr;
   }
   if (write != nullptr) write->Complete(true);
@@ -187,9 +245,7 @@ void ClientStream::OnClosed(const CallOutcome& outcome) {
   CallbackScope scope(this);
   // Released at the end, and not under the lock; the channel may go with it.
   std::shared_ptr<ClientStream> self;
-  StreamOperation* write;
-  StreamOperation* metadata;
-  StreamOperation* finish;
+  Waiting waiting;
   {
     absl::MutexLock lock(&mutex_);
     self = std::move(self_);
@@ -198,24 +254,31 @@ void ClientStream::OnClosed(const CallOutcome& outcome) {
       has_status_ = true;
     }
     closed_ = true;
+    may_have_run_ = any_frame_ || outcome.may_have_run;
     if (context_ != nullptr) {
-      context_->may_have_run_ = any_frame_ || outcome.may_have_run;
+      context_->may_have_run_ = may_have_run_;
       context_->phase_.fetch_or(ClientContext::kOver);
     }
-    write = std::exchange(write_, nullptr);
-    metadata = std::exchange(metadata_, nullptr);
-    finish = std::exchange(finish_, nullptr);
+    waiting = TakeWaiting();
   }
-  inbox_.End();
-  if (write != nullptr) write->Complete(false);
-  if (metadata != nullptr) metadata->Complete(false);
-  if (finish != nullptr) finish->Complete(true);
+  EndOperations(waiting);
 }
 
 // ---- Operations.
 
 void ClientStream::Read(StreamMessage* message, StreamOperation* operation) {
   inbox_.Take(message, operation);
+}
+
+bool ClientStream::Decode(StreamMessage& received, MessageRef message,
+                          BufferChain* attachment) {
+  Status error;
+  const bool decoded = DecodeAnyMessage(received.message, message, &error);
+  if (attachment != nullptr) *attachment = std::move(received.attachment);
+  received.message.clear();
+  Taken(received);
+  if (!decoded) Fail(std::move(error));
+  return decoded;
 }
 
 void ClientStream::Taken(const StreamMessage& message) {
@@ -235,7 +298,7 @@ void ClientStream::Release(uint64_t window_bytes, bool drained) {
   transport_->Release(handle, window_bytes, drained);
 }
 
-void ClientStream::Write(const Message& message, WriteOptions options,
+void ClientStream::Write(ConstMessageRef message, WriteOptions options,
                          StreamOperation* operation) {
   MessageScratch scratch;
   OutgoingFrame frame;
@@ -246,8 +309,8 @@ void ClientStream::Write(const Message& message, WriteOptions options,
     ready = CheckAttachmentSize(frame.attachment.size(), transport_->limits(),
                                 &error);
   }
-  ready = ready && EncodeMessage(message, *transport_, target_.encode_limits,
-                                 scratch, frame, &error);
+  ready = ready && EncodeAnyMessage(message, *transport_, target_.encode_limits,
+                                    scratch, frame, &error);
   if (!ready) {
     if (!error.ok()) Fail(std::move(error));
     return operation->Complete(false);
@@ -280,7 +343,7 @@ void ClientStream::Send(OutgoingFrame& frame, StreamOperation* operation) {
     absl::MutexLock lock(&mutex_);
     sent = std::exchange(sent_, false);
     if (!sent && !closed_) {
-      write_ = operation;
+      waiting_.write = operation;
       return;
     }
   }
@@ -291,9 +354,9 @@ void ClientStream::WaitForInitialMetadata(StreamOperation* operation) {
   bool came;
   {
     absl::MutexLock lock(&mutex_);
-    came = any_frame_;
-    if (!came && !closed_) {
-      metadata_ = operation;
+    came = initial_metadata_;
+    if (!came && !has_status_) {
+      waiting_.metadata = operation;
       return;
     }
   }
@@ -305,16 +368,44 @@ void ClientStream::Finish(bool discard, StreamOperation* operation) {
   {
     absl::MutexLock lock(&mutex_);
     if (!closed_) {
-      finish_ = operation;
+      waiting_.finish = operation;
       return;
     }
   }
   operation->Complete(true);
 }
 
+bool ClientStream::MayRun() {
+  absl::MutexLock lock(&mutex_);
+  return !closed_ || may_have_run_;
+}
+
 Status ClientStream::TakeStatus() {
   absl::MutexLock lock(&mutex_);
   return std::move(status_);
+}
+
+// Nothing waits here: no further message comes.
+Status ClientStream::TakeStatus(MessageRef response) {
+  Status status = TakeStatus();
+  if (!status.ok()) return status;
+  StreamMessage received;
+  BlockingOperation read;
+  Read(&received, &read);
+  if (!read.ok()) return NoResponse();
+  if (!DecodeAnyMessage(received.message, response, &status)) return status;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (context_ != nullptr) {
+      context_->received_attachment_ = std::move(received.attachment);
+    }
+  }
+  StreamMessage another;
+  BlockingOperation more;
+  Read(&another, &more);
+  if (!more.ok()) return status;
+  return Status(StatusCode::INTERNAL,
+                "the server sent a second response to a call that has one");
 }
 
 void ClientStream::Fail(Status status) {
@@ -361,21 +452,15 @@ bool ClientStream::Wait(BlockingOperation& operation) {
   return operation.ok();
 }
 
-bool ClientStream::BlockingRead(Message* message, BufferChain* attachment) {
+bool ClientStream::BlockingRead(MessageRef message, BufferChain* attachment) {
   StreamMessage received;
   BlockingOperation operation;
   Read(&received, &operation);
-  if (!Wait(operation)) return false;
-  Status error;
-  const bool decoded = DecodeMessage(received.message, message, &error);
-  if (attachment != nullptr) *attachment = std::move(received.attachment);
-  received.message.clear();
-  Taken(received);
-  if (!decoded) Fail(std::move(error));
-  return decoded;
+  return Wait(operation) && Decode(received, message, attachment);
 }
 
-bool ClientStream::BlockingWrite(const Message& message, WriteOptions options) {
+bool ClientStream::BlockingWrite(ConstMessageRef message,
+                                 WriteOptions options) {
   BlockingOperation operation;
   Write(message, std::move(options), &operation);
   return Wait(operation);
@@ -400,31 +485,11 @@ Status ClientStream::BlockingFinish() {
   return TakeStatus();
 }
 
-Status ClientStream::BlockingFinish(Message* response) {
+Status ClientStream::BlockingFinish(MessageRef response) {
   BlockingOperation operation;
   Finish(/*discard=*/false, &operation);
   Wait(operation);
-  Status status = TakeStatus();
-  if (!status.ok()) return status;
-  StreamMessage received;
-  BlockingOperation read;
-  Read(&received, &read);
-  if (!Wait(read)) {
-    return NoResponse();
-  }
-  if (!DecodeMessage(received.message, response, &status)) return status;
-  {
-    absl::MutexLock lock(&mutex_);
-    if (context_ != nullptr) {
-      context_->received_attachment_ = std::move(received.attachment);
-    }
-  }
-  StreamMessage another;
-  BlockingOperation more;
-  Read(&another, &more);
-  if (!Wait(more)) return status;
-  return Status(StatusCode::INTERNAL,
-                "the server sent a second response to a call that has one");
+  return TakeStatus(response);
 }
 
 }  // namespace rpc::internal

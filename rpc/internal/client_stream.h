@@ -1,5 +1,6 @@
 // A stream on the client: a call with any number of messages in either
-// direction. Used by generated code through the classes of sync_stream.h.
+// direction. Used by generated code through the classes of sync_stream.h,
+// client_stream_callback.h and async_stream.h.
 //
 // Knows frames, metadata and the status, and no message type. What a user does
 // with it are operations (stream_operation.h), one of each kind at a time;
@@ -9,19 +10,21 @@
 // OnClosed.
 //
 // Thread rule: reading, writing and finishing may be done by different threads,
-// each by one at a time.
+// each by one at a time. All but writing may begin before the call does.
 #ifndef VERBENA_RPC_INTERNAL_CLIENT_STREAM_H_
 #define VERBENA_RPC_INTERNAL_CLIENT_STREAM_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
-#include "google/protobuf/message_lite.h"
 #include "rpc/buffer.h"
 #include "rpc/channel_interface.h"
 #include "rpc/client_context.h"
+#include "rpc/internal/message_codec.h"
+#include "rpc/internal/message_ref.h"
 #include "rpc/internal/rpc_method.h"
 #include "rpc/internal/stream_inbox.h"
 #include "rpc/internal/stream_operation.h"
@@ -31,27 +34,42 @@
 
 namespace rpc::internal {
 
-class ClientStream final : public CallSink {
+class ClientStream final : public CallSink,
+                           public std::enable_shared_from_this<ClientStream> {
  public:
-  using Message = google::protobuf::MessageLite;
+  // What its operations' completions may do; see CallSink::IsQuick.
+  enum class Completions { kQuick, kMayTakeLong };
 
-  // Begins the call. `request`: the only message that this side sends; null:
-  // they come by Write. `context` is needed until Abandon. A call that cannot
-  // begin is over at once, and its status says why.
+  // One that is not begun. `context` is needed until Abandon.
+  static std::shared_ptr<ClientStream> Create(ChannelInterface* channel,
+                                              const RpcMethod& method,
+                                              ClientContext* context,
+                                              Completions completions);
+  // Begins the call. `request`: the only message that this side sends; none:
+  // they come by Write. A call that cannot begin is over at once, and its
+  // status says why.
+  void StartCall(ConstMessageRef request);
+  // The same in two steps: `request` is needed for the first, and what the
+  // context says besides its deadline for the second.
+  void Prepare(ConstMessageRef request);
+  void StartPrepared();
+  // Create and StartCall, for those that block.
   static std::shared_ptr<ClientStream> Start(ChannelInterface* channel,
                                              const RpcMethod& method,
                                              ClientContext* context,
-                                             const Message* request);
+                                             ConstMessageRef request);
 
   // ---- Operations.
 
   // False: there is no further message.
   void Read(StreamMessage* message, StreamOperation* operation);
-  // To be said of what was read, when it is done with.
-  void Taken(const StreamMessage& message);
+  // Parses what was read, and is done with it. False where it does not parse:
+  // the call fails then. `attachment` may be null.
+  bool Decode(StreamMessage& received, MessageRef message,
+              BufferChain* attachment);
   // Needed until it returns: `message`. Done when the next one may be written.
   // False: the call is over, or will be.
-  void Write(const Message& message, WriteOptions options,
+  void Write(ConstMessageRef message, WriteOptions options,
              StreamOperation* operation);
   // Half-close.
   void WritesDone(StreamOperation* operation);
@@ -62,7 +80,16 @@ class ClientStream final : public CallSink {
   void Finish(bool discard, StreamOperation* operation);
   // Once finished.
   Status TakeStatus();
+  // The same of a stream whose server sends one message, which is there where
+  // the status is OK.
+  Status TakeStatus(MessageRef response);
 
+  // False: it is over, and certainly never left.
+  bool MayRun();
+  // The channel, if it has a transport to drive.
+  ChannelInterface* driven_channel() const {
+    return transport_ == nullptr ? nullptr : channel_.get();
+  }
   // Ends the call with `status`, whatever else comes.
   void Fail(Status status);
   // The user's object goes: the call, if it still runs, is cancelled.
@@ -71,31 +98,52 @@ class ClientStream final : public CallSink {
   // ---- The same, for threads that wait.
 
   // False where there is no message, or it does not parse: the call fails then.
-  bool BlockingRead(Message* message, BufferChain* attachment);
-  bool BlockingWrite(const Message& message, WriteOptions options);
+  bool BlockingRead(MessageRef message, BufferChain* attachment);
+  bool BlockingWrite(ConstMessageRef message, WriteOptions options);
   bool BlockingWritesDone();
   void BlockingWaitForInitialMetadata();
   Status BlockingFinish();
-  // The same for a stream whose server sends one message.
-  Status BlockingFinish(Message* response);
+  Status BlockingFinish(MessageRef response);
 
   // ---- CallSink.
 
   void OnFrame(IncomingFrame& frame) override;
   void OnSent() override;
   void OnClosed(const CallOutcome& outcome) override;
-  bool IsQuick() const override { return true; }
+  bool IsQuick() const override { return completions_ == Completions::kQuick; }
 
  private:
-  ClientStream(ChannelInterface* channel, ClientContext* context);
+  // The frame that opens the call, and what it refers to.
+  struct Opening {
+    MessageScratch scratch;
+    OutgoingFrame frame;
+  };
+  // Operations that wait.
+  struct Waiting {
+    StreamOperation* write = nullptr;
+    StreamOperation* metadata = nullptr;
+    StreamOperation* finish = nullptr;
+  };
 
-  // False: the call cannot begin, and why.
+  ClientStream(ChannelInterface* channel, const RpcMethod& method,
+               ClientContext* context, Completions completions);
+
+  // False: the call cannot begin, and is over.
+  bool Open(ConstMessageRef request, Opening& opening);
   bool Begin(Status* error);
-  void StartCall(const RpcMethod& method, OutgoingFrame& frame);
+  bool EncodeRequest(ConstMessageRef request, Opening& opening, Status* error);
+  void Launch(OutgoingFrame& frame);
+  // False: the call may not run, with the reason.
+  bool AddContext(ClientContext& context, OutgoingFrame& frame, Status* error);
   void NeverBegan(Status status);
+  Waiting TakeWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The call is over.
+  void EndOperations(const Waiting& waiting);
   bool AcceptHeader(const IncomingFrame& frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasInitialMetadata() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Send(OutgoingFrame& frame, StreamOperation* operation);
+  void Taken(const StreamMessage& message);
   void Release(uint64_t window_bytes, bool drained);
   void Cancel(absl::Status reason);
   bool Wait(BlockingOperation& operation);
@@ -104,7 +152,10 @@ class ClientStream final : public CallSink {
   const std::shared_ptr<ChannelInterface> channel_;
   const CallTarget& target_;  // the channel's
   ClientTransport* const transport_;
+  const uint32_t method_;
+  const Completions completions_;
   StreamInbox inbox_;
+  std::unique_ptr<Opening> prepared_;  // null: nothing is, or it cannot begin
 
   absl::Mutex mutex_;
   std::shared_ptr<ClientStream> self_ ABSL_GUARDED_BY(mutex_);  // transport's
@@ -113,14 +164,14 @@ class ClientStream final : public CallSink {
   absl::Status cancel_when_started_ ABSL_GUARDED_BY(mutex_);
   bool opening_ ABSL_GUARDED_BY(mutex_) = false;  // its OnSent is to come
   bool any_frame_ ABSL_GUARDED_BY(mutex_) = false;
+  bool initial_metadata_ ABSL_GUARDED_BY(mutex_) = false;  // they came
   bool writes_ended_ ABSL_GUARDED_BY(mutex_) = false;
   bool has_status_ ABSL_GUARDED_BY(mutex_) = false;  // status_ is final
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool may_have_run_ ABSL_GUARDED_BY(mutex_) = false;  // once closed
   Status status_ ABSL_GUARDED_BY(mutex_);
-  StreamOperation* write_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  bool sent_ ABSL_GUARDED_BY(mutex_) = false;  // before it got to be write_
-  StreamOperation* metadata_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  StreamOperation* finish_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  Waiting waiting_ ABSL_GUARDED_BY(mutex_);
+  bool sent_ ABSL_GUARDED_BY(mutex_) = false;  // before its write got to wait
 };
 
 }  // namespace rpc::internal

@@ -1,9 +1,9 @@
 #include "rpc/internal/client_unary_call.h"
 
 #include "absl/base/optimization.h"
+#include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
-#include "rpc/internal/message_codec.h"
 #include "rpc/internal/sent_metadata.h"
 
 namespace rpc::internal {
@@ -16,9 +16,9 @@ FreeList& CallbackCalls() {
 
 }  // namespace
 
-void ClientUnaryCall::Start(const CallTarget& target, const RpcMethod& method,
-                            ClientContext* context, const Message& request,
-                            Message* response, bool done_on_other_thread) {
+void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
+                            ClientContext* context, ConstMessageRef request,
+                            MessageRef response, bool done_on_other_thread) {
   context_ = nullptr;
   response_ = response;
   max_metadata_bytes_ = target.max_metadata_bytes;
@@ -32,7 +32,7 @@ void ClientUnaryCall::Start(const CallTarget& target, const RpcMethod& method,
     return Done(done_on_other_thread);
   }
   CallOptions options;
-  options.method = method.number();
+  options.method = method;
   options.deadline = context->deadline_;
   options.wait_for_ready = context->wait_for_ready_;
   options.caller_waits = !done_on_other_thread;
@@ -62,7 +62,7 @@ inline bool ClientUnaryCall::Begin(const CallTarget& target,
 }
 
 inline bool ClientUnaryCall::EncodeRequest(const CallTarget& target,
-                                           const Message& request,
+                                           ConstMessageRef request,
                                            MessageScratch& scratch,
                                            OutgoingFrame& frame) {
   if (ABSL_PREDICT_FALSE(context_->sent_ != nullptr) &&
@@ -73,8 +73,8 @@ inline bool ClientUnaryCall::EncodeRequest(const CallTarget& target,
     return false;
   }
   frame.end = true;
-  return EncodeMessage(request, *target.transport, target.encode_limits,
-                       scratch, frame, &status_);
+  return EncodeAnyMessage(request, *target.transport, target.encode_limits,
+                          scratch, frame, &status_);
 }
 
 bool ClientUnaryCall::EncodeMetadata(OutgoingFrame& frame) {
@@ -138,7 +138,7 @@ void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
   if (has_status_) return;
   const bool first = !any_frame_;
   any_frame_ = true;
-  if (!frame.header.empty() && !AcceptHeader(frame)) return;
+  if (!frame.header.empty() && !AcceptHeader(frame, first)) return;
   const bool failed = frame.end && frame.status_code != StatusCode::OK;
   if (frame.has_message && !failed && !AcceptResponse(frame)) return;
   // An error without initial metadata is gRPC's "trailers only".
@@ -154,7 +154,7 @@ void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
   has_status_ = true;
 }
 
-bool ClientUnaryCall::AcceptHeader(const IncomingFrame& frame) {
+bool ClientUnaryCall::AcceptHeader(const IncomingFrame& frame, bool first) {
   if (context_->received_ == nullptr) {
     context_->received_ = std::make_unique<ReceivedMetadata>();
   }
@@ -162,7 +162,7 @@ bool ClientUnaryCall::AcceptHeader(const IncomingFrame& frame) {
       context_->received_->Add(frame.header,
                                frame.end ? ReceivedMetadata::From::kServerEnd
                                          : ReceivedMetadata::From::kServer,
-                               max_metadata_bytes_);
+                               first, max_metadata_bytes_);
   if (!status_.ok()) Fail();
   return status_.ok();
 }
@@ -176,8 +176,8 @@ inline bool ClientUnaryCall::AcceptResponse(IncomingFrame& frame) {
   }
   const bool taken = ABSL_PREDICT_FALSE(frame.message.size() > kLargeBytes) &&
                      TakeLargeResponse(frame.message);
-  if (ABSL_PREDICT_FALSE(!taken &&
-                         !DecodeMessage(frame.message, response_, &status_))) {
+  if (ABSL_PREDICT_FALSE(
+          !taken && !DecodeAnyMessage(frame.message, response_, &status_))) {
     Fail();
     return false;
   }
@@ -212,24 +212,25 @@ void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
   if (before & ClientContext::kStarted) Done(/*elsewhere=*/false);
 }
 
-void BlockingCall::DecodeLarge(Message* response) {
+void BlockingCall::DecodeLarge(MessageRef response) {
   // A call that did not end well after all has no response.
   if (!status().ok()) return;
   Status error;
-  if (!DecodeMessage(large_response_, response, &error)) {
+  if (!DecodeAnyMessage(large_response_, response, &error)) {
     SetStatus(std::move(error));
   }
 }
 
 void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
-                       ClientContext* context, const Message& request,
-                       Message* response,
+                       ClientContext* context, ConstMessageRef request,
+                       MessageRef response,
                        std::function<void(Status)> callback) {
   auto* call = static_cast<CallbackCall*>(CallbackCalls().Take());
   if (call == nullptr) call = new CallbackCall();
   call->channel_ = channel->shared_from_this();
   call->callback_ = std::move(callback);
-  call->Start(channel->call_target(), method, context, request, response,
+  call->Start(channel->call_target(), method.number(), context, request,
+              response,
               /*done_on_other_thread=*/true);
 }
 

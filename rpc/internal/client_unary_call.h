@@ -27,7 +27,6 @@
 #include <utility>
 
 #include "absl/base/optimization.h"
-#include "google/protobuf/message_lite.h"
 #include "rpc/buffer.h"
 #include "rpc/channel_interface.h"
 #include "rpc/client_context.h"
@@ -35,6 +34,7 @@
 #include "rpc/internal/executor.h"
 #include "rpc/internal/free_list.h"
 #include "rpc/internal/message_codec.h"
+#include "rpc/internal/message_ref.h"
 #include "rpc/internal/rpc_method.h"
 #include "rpc/status.h"
 #include "rpc/transport.h"
@@ -43,8 +43,6 @@ namespace rpc::internal {
 
 class ClientUnaryCall : public CallSink {
  public:
-  using Message = google::protobuf::MessageLite;
-
   // Parsing more takes as long as several small calls.
   static constexpr uint64_t kLargeBytes = 16 << 10;
 
@@ -58,14 +56,14 @@ class ClientUnaryCall : public CallSink {
   ClientUnaryCall() = default;
   ~ClientUnaryCall() override = default;
 
-  // Begins the call; `request` is needed until this returns, `context` and
-  // `response` until OnDone. Once per object.
+  // Begins a call of the method with this number; `request` is needed until
+  // this returns, `context` and `response` until OnDone. Once per object.
   //
   // `done_on_other_thread`: OnDone never runs on the stack of this function (it
   // may call the user back, and the user may hold locks here). Without it, the
   // caller must call the transport's Wait next (CallOptions::caller_waits).
-  void Start(const CallTarget& target, const RpcMethod& method,
-             ClientContext* context, const Message& request, Message* response,
+  void Start(const CallTarget& target, uint32_t method, ClientContext* context,
+             ConstMessageRef request, MessageRef response,
              bool done_on_other_thread);
 
   const Status& status() const { return status_; }
@@ -86,7 +84,7 @@ class ClientUnaryCall : public CallSink {
 
   // False where the call cannot begin: status_ says why.
   bool Begin(const CallTarget& target, ClientContext* context);
-  bool EncodeRequest(const CallTarget& target, const Message& request,
+  bool EncodeRequest(const CallTarget& target, ConstMessageRef request,
                      MessageScratch& scratch, OutgoingFrame& frame);
   bool EncodeMetadata(OutgoingFrame& frame);
   bool EncodeAttachment(OutgoingFrame& frame);
@@ -95,13 +93,13 @@ class ClientUnaryCall : public CallSink {
 
   // A frame that is not just the response.
   void AcceptUnusual(IncomingFrame& frame);
-  bool AcceptHeader(const IncomingFrame& frame);
+  bool AcceptHeader(const IncomingFrame& frame, bool first);
   bool AcceptResponse(IncomingFrame& frame);
   // Ends the call with status_, whatever else comes.
   void Fail();
 
   ClientContext* context_ = nullptr;  // null: it serves another call
-  Message* response_ = nullptr;
+  MessageRef response_;
   size_t max_metadata_bytes_ = 0;
   bool has_status_ = false;    // status_ is final
   bool has_response_ = false;  // parsed
@@ -115,9 +113,9 @@ class ClientUnaryCall : public CallSink {
 class BlockingCall final : public ClientUnaryCall {
  public:
   Status Run(const CallTarget& target, const RpcMethod& method,
-             ClientContext* context, const Message& request,
-             Message* response) {
-    Start(target, method, context, request, response,
+             ClientContext* context, ConstMessageRef request,
+             MessageRef response) {
+    Start(target, method.number(), context, request, response,
           /*done_on_other_thread=*/false);
     // Without a transport it is over already.
     if (target.transport != nullptr) target.transport->Wait(done_);
@@ -130,7 +128,7 @@ class BlockingCall final : public ClientUnaryCall {
     large_response_ = std::move(message);
     return true;
   }
-  void DecodeLarge(Message* response);
+  void DecodeLarge(MessageRef response);
   void OnDone() override {
     if (CallbackScope::ThisThread() == thread_) {
       done_.SetByWaiter();
@@ -153,8 +151,8 @@ class CallbackCall final : public ClientUnaryCall,
                            private Executor::Task {
  public:
   static void Run(ChannelInterface* channel, const RpcMethod& method,
-                  ClientContext* context, const Message& request,
-                  Message* response, std::function<void(Status)> callback);
+                  ClientContext* context, ConstMessageRef request,
+                  MessageRef response, std::function<void(Status)> callback);
 
  private:
   CallbackCall() = default;

@@ -1,7 +1,7 @@
 // What a service registers for a method: it makes the state of the method's
 // calls.
 //
-// Thread rule: NewCall from any thread.
+// Thread rule: any thread.
 #ifndef VERBENA_RPC_INTERNAL_METHOD_HANDLER_H_
 #define VERBENA_RPC_INTERNAL_METHOD_HANDLER_H_
 
@@ -15,6 +15,9 @@ class MethodHandler {
 
   // The caller owns it. Not for every call: calls are used again.
   virtual ServerCall* NewCall() = 0;
+
+  // The server shuts down: calls that nobody serves yet are to be refused.
+  virtual void Shutdown() {}
 };
 
 }  // namespace rpc::internal

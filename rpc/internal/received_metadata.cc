@@ -24,13 +24,13 @@ bool TakeOnce(std::string_view value, bool& has_it, std::string_view& out) {
 }  // namespace
 
 Status ReceivedMetadata::Add(absl::Span<const std::byte> block, From from,
-                             size_t max_metadata_bytes) {
+                             bool first, size_t max_metadata_bytes) {
   blocks_.emplace_back(reinterpret_cast<const char*>(block.data()),
                        block.size());
   HeaderBlockReader reader(blocks_.back());
   HeaderEntry entry;
   while (reader.Next(&entry)) {
-    Status status = AddEntry(entry, from);
+    Status status = AddEntry(entry, from, first);
     if (!status.ok()) return status;
   }
   if (!reader.status().ok()) return reader.status();
@@ -44,8 +44,10 @@ Status ReceivedMetadata::Add(absl::Span<const std::byte> block, From from,
   return Status();
 }
 
-Status ReceivedMetadata::AddEntry(const HeaderEntry& entry, From from) {
+Status ReceivedMetadata::AddEntry(const HeaderEntry& entry, From from,
+                                  bool first) {
   if (entry.kind == HeaderKind::kInitialMetadata) {
+    if (!first) return Misplaced("initial metadata");
     AddPair(entry, initial_, initial_bytes_);
     return CheckMetadataEntry(entry.key, entry.value);
   }
@@ -55,11 +57,11 @@ Status ReceivedMetadata::AddEntry(const HeaderEntry& entry, From from) {
     return CheckMetadataEntry(entry.key, entry.value);
   }
   trailing_bytes_ += entry.value.size();
-  const bool first =
+  const bool fresh =
       entry.kind == HeaderKind::kStatusMessage
           ? TakeOnce(entry.value, has_status_message_, status_message_)
           : TakeOnce(entry.value, has_status_details_, status_details_);
-  return first ? Status() : Misplaced("a second status text");
+  return fresh ? Status() : Misplaced("a second status text");
 }
 
 void ReceivedMetadata::AddPair(const HeaderEntry& entry,

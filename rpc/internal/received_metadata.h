@@ -23,11 +23,13 @@ class ReceivedMetadata {
   // Who sent a block decides what may be in it.
   enum class From { kClient, kServer, kServerEnd };
 
-  // Copies the block and adds what it holds. INTERNAL: it is malformed, or
-  // holds an illegal entry. RESOURCE_EXHAUSTED: the metadata of one kind is
+  // Copies the block and adds what it holds. `first`: it came with the first
+  // frame of its direction; only that may have initial metadata, which the user
+  // may be reading by the next. INTERNAL: it is malformed, or holds an illegal
+  // entry. RESOURCE_EXHAUSTED: the metadata of one kind is
   // larger than `max_metadata_bytes`; the text names both sizes. On an error
   // nothing more is to be added.
-  Status Add(absl::Span<const std::byte> block, From from,
+  Status Add(absl::Span<const std::byte> block, From from, bool first,
              size_t max_metadata_bytes);
 
   const ReceivedMetadataMap& initial() const { return initial_; }
@@ -39,7 +41,7 @@ class ReceivedMetadata {
   static const ReceivedMetadataMap& Empty();
 
  private:
-  Status AddEntry(const HeaderEntry& entry, From from);
+  Status AddEntry(const HeaderEntry& entry, From from, bool first);
   void AddPair(const HeaderEntry& entry, ReceivedMetadataMap& map,
                size_t& bytes);
 

@@ -1,18 +1,21 @@
 #include "rpc/internal/server_call.h"
 
+#include <type_traits>
 #include <utility>
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/sent_metadata.h"
 #include "rpc/logging.h"
 
 namespace rpc::internal {
 namespace {
 
-// EncodeMessage's allocator.
+// EncodeAnyMessage's allocator.
 struct CallMemory {
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) {
     return transport.AllocateBuffer(call, bytes);
@@ -28,8 +31,9 @@ absl::Span<const std::byte> AsBytes(const std::string& bytes) {
 }
 
 ABSL_ATTRIBUTE_NOINLINE Status NotOneMessage() {
-  return Status(StatusCode::INTERNAL,
-                "a unary call is one message, and this was not");
+  return Status(
+      StatusCode::INTERNAL,
+      "the client of this method sends one message, and this was not");
 }
 
 void WriteStatusText(const Status& status, HeaderBlockWriter& writer) {
@@ -52,9 +56,8 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
   CallbackScope scope(self);
   if (ABSL_PREDICT_TRUE(accepted)) {
     self->Run();
-  } else {
-    self->Respond(error, nullptr);
-    self->Finished();
+  } else if (!self->gathering()) {
+    self->Refuse(error);
   }
   // OnClosed, and so completion, comes after this returns.
   if (ABSL_PREDICT_FALSE(!self->finished())) self->Detach();
@@ -72,10 +75,10 @@ void ServerCall::Begin(ServerCore* core, ServerMethod* method,
   initial_metadata_pending_.store(false, std::memory_order_relaxed);
   detached_ = initial_metadata_sent_ = false;
   moved_bytes_ = 0;
-  peer_view_ = call.peer;
+  arrival_ = &call;
   transport_cut_off_ = call.cut_off;
-  context_.call_ = this;
-  context_.deadline_ = call.deadline;
+  context_->call_ = this;
+  context_->deadline_ = call.deadline;
 }
 
 inline bool ServerCall::Accept(IncomingFrame& frame, Status* error) {
@@ -86,26 +89,78 @@ inline bool ServerCall::Accept(IncomingFrame& frame, Status* error) {
   return DecodeRequest(frame, error);
 }
 
-bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, Message* request,
-                                   Status* error) {
-  if (ABSL_PREDICT_FALSE(!frame.has_message || !frame.end)) {
+ABSL_ATTRIBUTE_NOINLINE bool ServerCall::IsOneMessage(IncomingFrame& frame,
+                                                      Status* error) {
+  if (frame.has_message && frame.end) return true;
+  if (frame.end) {
     *error = NotOneMessage();
+  } else {
+    KeepPeer();
+    gathered_ = std::make_unique<IncomingFrame>();
+    Gather(frame);
+  }
+  return false;
+}
+
+void ServerCall::Gather(IncomingFrame& frame) {
+  gathered_->end = frame.end;
+  if (frame.has_message || !frame.attachment.empty()) {
+    gathered_->attachment = std::move(frame.attachment);
+  }
+  if (frame.has_message) {
+    gathered_->has_message = true;
+    gathered_->message = std::move(frame.message);
+  }
+}
+
+void ServerCall::OnFrame(IncomingFrame& frame) {
+  if (gathered_ == nullptr || CancelForLateHeader(frame)) return;
+  Status error;
+  if (frame.has_message && gathered_->has_message) {
+    error = NotOneMessage();
+  } else {
+    Gather(frame);
+    if (!frame.end) return;
+  }
+  const std::unique_ptr<IncomingFrame> gathered = std::move(gathered_);
+  CallbackScope scope(gathered.get());
+  if (error.ok() && DecodeRequest(*gathered, &error)) return Run();
+  Refuse(error);
+}
+
+bool ServerCall::CancelForLateHeader(const IncomingFrame& frame) {
+  if (frame.header.empty()) return false;
+  CancelWith(absl::InternalError(
+      "malformed header block: it is not with the call's first frame"));
+  return true;
+}
+
+void ServerCall::Refuse(const Status& error) {
+  Respond(error, ConstMessageRef());
+  Finished();
+}
+
+bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, MessageRef request,
+                                   Status* error) {
+  if (ABSL_PREDICT_FALSE(!frame.has_message || !frame.end) &&
+      !IsOneMessage(frame, error)) {
     return false;
   }
   moved_bytes_ = frame.message.size();
   if (!frame.attachment.empty()) {
-    context_.received_attachment_ = std::move(frame.attachment);
+    context_->received_attachment_ = std::move(frame.attachment);
   }
-  const bool decoded = DecodeMessage(frame.message, request, error);
+  const bool decoded = DecodeAnyMessage(frame.message, request, error);
   // The receive buffer goes back now: a handler may take its time.
   frame.message.clear();
   return decoded;
 }
 
 bool ServerCall::AcceptHeader(IncomingFrame& frame, Status* error) {
-  context_.received_ = std::make_unique<ReceivedMetadata>();
-  *error = context_.received_->Add(
-      frame.header, ReceivedMetadata::From::kClient, core_->max_metadata_bytes);
+  context_->received_ = std::make_unique<ReceivedMetadata>();
+  *error =
+      context_->received_->Add(frame.header, ReceivedMetadata::From::kClient,
+                               /*first=*/true, core_->max_metadata_bytes);
   return error->ok();
 }
 
@@ -125,6 +180,8 @@ void ServerCall::OnClosed(const CallOutcome& outcome) {
   if (ABSL_PREDICT_FALSE(!outcome.status.ok())) {
     cut_off_.store(true, std::memory_order_relaxed);
     OnCutOff();
+    // Nobody serves it yet.
+    if (std::exchange(gathered_, nullptr) != nullptr) Finished();
   }
   if (initial_metadata_pending_.load(std::memory_order_relaxed) &&
       initial_metadata_pending_.exchange(false, std::memory_order_acq_rel)) {
@@ -152,7 +209,7 @@ void ServerCall::Finished() {
 
 void ServerCall::Complete() {
   OnComplete();
-  context_.Clear();
+  context_->Clear();
   ServerCore* const core = core_;
   const bool detached = detached_;
   if (ABSL_PREDICT_FALSE(!IsSmall())) {
@@ -172,24 +229,84 @@ void ServerCall::Detach() {
   core_->detached.Add();
 }
 
-void ServerCall::KeepPeer() {
-  kept_peer_ = peer_view_;
-  peer_view_ = kept_peer_;
+void ServerCall::RunOnExecutor() {
+  // First, for the handler may be through before Post returns.
+  Detach();
+  KeepPeer();
+  if (core_->executor->Post(this)) return;
+  Respond(Status(StatusCode::RESOURCE_EXHAUSTED,
+                 "the server's handlers are all busy and the queue of calls is "
+                 "full (verbena.handler_threads, verbena.handler_queue)"),
+          ConstMessageRef());
+  Finished();
 }
 
-void ServerCall::Respond(const Status& status, const Message* response,
+bool ServerCall::IsStillWanted() {
+  if (closed()) {
+    Finished();
+    return false;
+  }
+  if (deadline() != absl::InfiniteFuture() && deadline() < absl::Now()) {
+    CancelWith(absl::DeadlineExceededError(
+        "the deadline passed before a thread was free for the handler"));
+    Finished();
+    return false;
+  }
+  return true;
+}
+
+void ServerCall::GiveContext(ServerContextBase& context) {
+  context.TakeFrom(*context_);
+  context.call_ = this;
+  context.is_bound_ = true;
+  context_ = &context;
+}
+
+void ServerCall::TakeContextBack(ServerContextBase& own) {
+  context_->cancelled_ = IsCancelled();
+  context_->call_ = nullptr;
+  context_->is_bound_ = false;
+  context_ = &own;
+}
+
+template <class Response>
+inline bool ServerCall::EncodeResponse(const Response& response,
+                                       MessageScratch& scratch,
+                                       OutgoingFrame& frame, Status* error) {
+  if (!context_->sent_attachment_.empty()) {
+    frame.attachment = std::move(context_->sent_attachment_);
+    if (!CheckAttachmentSize(frame.attachment.size(),
+                             core_->transport->limits(), error)) {
+      return false;
+    }
+  }
+  CallMemory memory = {*core_->transport, handle_};
+  bool encoded;
+  if constexpr (std::is_same_v<Response, ConstMessageRef>) {
+    encoded = EncodeAnyMessage(response, memory, core_->encode_limits, scratch,
+                               frame, error);
+  } else {
+    encoded = EncodeMessage(response, memory, core_->encode_limits, scratch,
+                            frame, error);
+  }
+  moved_bytes_ += frame.small_message.size() + frame.message.size();
+  return encoded;
+}
+
+void ServerCall::Respond(const Status& status, ConstMessageRef response,
                          bool last_act) {
   // The transport may have shut down meanwhile.
   if (ABSL_PREDICT_FALSE(closed())) return;
-  if (ABSL_PREDICT_FALSE(!status.ok() || context_.sent_ != nullptr ||
-                         response == nullptr)) {
+  const auto* const message = response.lite();
+  if (ABSL_PREDICT_FALSE(!status.ok() || context_->sent_ != nullptr ||
+                         message == nullptr)) {
     return RespondWithHeader(status, response, last_act);
   }
   MessageScratch scratch;
   OutgoingFrame frame;
   Status error;
-  if (ABSL_PREDICT_FALSE(!EncodeResponse(*response, scratch, frame, &error))) {
-    return RespondWithHeader(error, nullptr, last_act);
+  if (ABSL_PREDICT_FALSE(!EncodeResponse(*message, scratch, frame, &error))) {
+    return RespondWithHeader(error, ConstMessageRef(), last_act);
   }
   frame.end = true;
   frame.last_act = last_act && CallbackScope::current() == this;
@@ -197,12 +314,12 @@ void ServerCall::Respond(const Status& status, const Message* response,
 }
 
 void ServerCall::RespondWithHeader(const Status& status,
-                                   const Message* response, bool last_act) {
+                                   ConstMessageRef response, bool last_act) {
   MessageScratch scratch;
   OutgoingFrame frame;
   Status final_status = status;
-  if (status.ok() && response != nullptr) {
-    EncodeResponse(*response, scratch, frame, &final_status);
+  if (status.ok() && response.has_message()) {
+    EncodeResponse(response, scratch, frame, &final_status);
   }
   std::string header;
   Status error = EncodeHeader(final_status, header);
@@ -221,33 +338,16 @@ void ServerCall::RespondWithHeader(const Status& status,
   core_->transport->Send(handle_, std::move(frame));
 }
 
-inline bool ServerCall::EncodeResponse(const Message& response,
-                                       MessageScratch& scratch,
-                                       OutgoingFrame& frame, Status* error) {
-  if (!context_.sent_attachment_.empty()) {
-    frame.attachment = std::move(context_.sent_attachment_);
-    if (!CheckAttachmentSize(frame.attachment.size(),
-                             core_->transport->limits(), error)) {
-      return false;
-    }
-  }
-  CallMemory memory = {*core_->transport, handle_};
-  const bool encoded = EncodeMessage(response, memory, core_->encode_limits,
-                                     scratch, frame, error);
-  moved_bytes_ += frame.small_message.size() + frame.message.size();
-  return encoded;
-}
-
 Status ServerCall::EncodeHeader(const Status& status, std::string& header) {
   HeaderBlockWriter writer(&header);
-  if (context_.sent_ != nullptr) {
+  if (context_->sent_ != nullptr) {
     if (!initial_metadata_sent_) {
       Status error = WritePairs(HeaderKind::kInitialMetadata,
-                                context_.sent_->initial, writer);
+                                context_->sent_->initial, writer);
       if (!error.ok()) return error;
     }
     Status error = WritePairs(HeaderKind::kTrailingMetadata,
-                              context_.sent_->trailing, writer);
+                              context_->sent_->trailing, writer);
     if (!error.ok()) return error;
   }
   WriteStatusText(status, writer);
@@ -266,14 +366,14 @@ Status ServerCall::CheckHeaderSize(const Status& status, size_t bytes) const {
 
 // Metadata that is sent ahead of the last frame.
 Status ServerCall::EncodeInitialHeader(std::string& header) {
-  if (context_.sent_ == nullptr) return Status();
+  if (context_->sent_ == nullptr) return Status();
   HeaderBlockWriter writer(&header);
-  Status error =
-      WritePairs(HeaderKind::kInitialMetadata, context_.sent_->initial, writer);
+  Status error = WritePairs(HeaderKind::kInitialMetadata,
+                            context_->sent_->initial, writer);
   return error.ok() ? CheckHeaderSize(error, header.size()) : error;
 }
 
-bool ServerCall::SendMessage(const Message& message, BufferChain&& attachment,
+bool ServerCall::SendMessage(ConstMessageRef message, BufferChain&& attachment,
                              bool* sent, Status* error) {
   MessageScratch scratch;
   OutgoingFrame frame;
@@ -283,7 +383,7 @@ bool ServerCall::SendMessage(const Message& message, BufferChain&& attachment,
     if (!error->ok()) return false;
     frame.header = AsBytes(header);
   }
-  context_.sent_attachment_ = std::move(attachment);
+  SetAttachment(std::move(attachment));
   if (!EncodeResponse(message, scratch, frame, error)) return false;
   initial_metadata_sent_ = true;
   frame.sent_by_result = true;
@@ -327,6 +427,14 @@ absl::StatusOr<Buffer> ServerCall::AllocateBuffer(size_t bytes) {
   return core_->transport->AllocateBuffer(handle_, bytes);
 }
 
-std::string ServerCall::peer() const { return std::string(peer_view_); }
+void ServerCall::KeepPeer() {
+  if (arrival_ == nullptr) return;
+  kept_peer_ = arrival_->peer;
+  arrival_ = nullptr;
+}
+
+std::string ServerCall::peer() const {
+  return arrival_ == nullptr ? kept_peer_ : std::string(arrival_->peer);
+}
 
 }  // namespace rpc::internal

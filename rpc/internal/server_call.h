@@ -7,21 +7,22 @@
 // OnCall and on the transport's callbacks alone. Any other call is "detached":
 // counted, so that the server waits for it, and ended by exchanges on phase_.
 //
-// SyncServerCall and CallbackServerCall (their files) are the two kinds; below
-// them templates add the messages.
+// SyncServerCall, CallbackServerCall and ServerStream (their files) are its
+// kinds; below them templates add the messages.
 #ifndef VERBENA_RPC_INTERNAL_SERVER_CALL_H_
 #define VERBENA_RPC_INTERNAL_SERVER_CALL_H_
 
 #include <atomic>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 
-#include "google/protobuf/message_lite.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/executor.h"
 #include "rpc/internal/free_list.h"
 #include "rpc/internal/message_codec.h"
+#include "rpc/internal/message_ref.h"
 #include "rpc/internal/server_core.h"
 #include "rpc/server_context.h"
 #include "rpc/status.h"
@@ -34,8 +35,6 @@ class ServerCall : public CallSink,
                    protected ServerCallControl,
                    protected Executor::Task {
  public:
-  using Message = google::protobuf::MessageLite;
-
   // An object that moved more than this in a call is not kept for another: its
   // messages may hold as much.
   static constexpr uint64_t kMaxRetainedBytes = 64 << 10;
@@ -47,13 +46,15 @@ class ServerCall : public CallSink,
   static CallSink* Serve(ServerCore* core, ServerMethod* method,
                          const ServerSink::Call& call, IncomingFrame& frame);
 
-  // A unary call's first frame is its last: the transport brings no other.
-  void OnFrame(IncomingFrame&) override {}
-  void OnClosed(const CallOutcome& outcome) final;
+  // One message may come in several frames: a generic client streams always.
+  void OnFrame(IncomingFrame& frame) override;
+  void OnClosed(const CallOutcome& outcome) override;
+
+  ServerCore& core() const { return *core_; }
 
  protected:
   // `context` is a member of the subclass, not constructed yet.
-  explicit ServerCall(ServerContextBase* context) : context_(*context) {}
+  explicit ServerCall(ServerContextBase* context) : context_(context) {}
 
   // Runs the handler, here or elsewhere; it ends in Finished.
   virtual void Run() = 0;
@@ -78,17 +79,34 @@ class ServerCall : public CallSink,
   // Gives the object back; the last thing that happens to it.
   void Complete();
 
+  // The call's context is `context` from now on, a user's own, and gets what
+  // came so far.
+  void GiveContext(ServerContextBase& context);
+  // It is `own` again, and the user's without a call.
+  void TakeContextBack(ServerContextBase& own);
+
+  // Whether the first frame is all that the client sends, and a message. Else
+  // the rest is waited for (`*error` stays OK), and DecodeRequest comes again
+  // with all of it; or `*error` says what is wrong.
+  bool IsOneMessage(IncomingFrame& frame, Status* error);
+  bool gathering() const { return gathered_ != nullptr; }
   // DecodeRequest of a call whose client sends one message.
-  bool DecodeOnlyMessage(IncomingFrame& frame, Message* request, Status* error);
+  bool DecodeOnlyMessage(IncomingFrame& frame, MessageRef request,
+                         Status* error);
 
   // Sends one of several responses, with the initial metadata if it is the
   // first. False: `*error` says why not. `*sent`: the next may be sent; else
   // OnMessageSent tells.
-  bool SendMessage(const Message& message, BufferChain&& attachment, bool* sent,
-                   Status* error);
-  // What came beside the opening of a stream, and not beside a message.
-  void TakeAttachment(IncomingFrame& frame) {
-    context_.received_attachment_ = std::move(frame.attachment);
+  bool SendMessage(ConstMessageRef message, BufferChain&& attachment,
+                   bool* sent, Status* error);
+  // What came beside the opening of a stream and not beside a message, or
+  // beside the request.
+  void SetReceivedAttachment(BufferChain&& attachment) {
+    context_->received_attachment_ = std::move(attachment);
+  }
+  // What goes beside the response.
+  void SetAttachment(BufferChain&& attachment) {
+    context_->sent_attachment_ = std::move(attachment);
   }
   // Gives back of the stream's window.
   void Release(uint64_t window_bytes, bool drained) {
@@ -97,19 +115,36 @@ class ServerCall : public CallSink,
     }
   }
 
-  // Sends the response, or an error, or of a stream (`response` null) nothing
+  // Sends the response, or an error, or of a stream (no `response`) nothing
   // but the status. Once. `last_act`: nothing follows that takes long, so
   // within OnCall the transport need not be let go.
-  void Respond(const Status& status, const Message* response,
+  void Respond(const Status& status, ConstMessageRef response,
                bool last_act = false);
   void SendInitialMetadataAlone();
+  bool initial_metadata_sent() const { return initial_metadata_sent_; }
   // Ends the call for both sides without a response.
   void CancelWith(absl::Status reason);
+
+  // Has RunTask called on a thread of the server's executor, or ends the call
+  // where there is none to be had.
+  void RunOnExecutor();
+  // Whether a handler that begins now, late, has somebody to work for; if not,
+  // the call is ended.
+  bool IsStillWanted();
+
+  // A client's header block comes with the first frame, or breaks the protocol.
+  bool CancelForLateHeader(const IncomingFrame& frame);
+  // Ends a call that nobody serves.
+  void Refuse(const Status& error);
 
   // To be called before the call leaves OnCall unfinished.
   void Detach();
   // Makes peer() valid beyond OnCall.
   void KeepPeer();
+  // The method as the client named it, within OnCall; else empty.
+  std::string_view path() const {
+    return arrival_ == nullptr ? std::string_view() : arrival_->path;
+  }
 
   bool closed() const {
     return (phase_.load(std::memory_order_acquire) & kClosed) != 0;
@@ -120,9 +155,8 @@ class ServerCall : public CallSink,
   }
   // Whether it is kept for another call. REQUIRES: finished().
   bool IsSmall() const { return moved_bytes_ <= kMaxRetainedBytes; }
-  ServerCore& core() const { return *core_; }
   ServerMethod& method() const { return *method_; }
-  absl::Time deadline() const { return context_.deadline_; }
+  absl::Time deadline() const { return context_->deadline_; }
 
   void OnSent() final;
   // ServerCallControl
@@ -136,20 +170,25 @@ class ServerCall : public CallSink,
 
   void Begin(ServerCore* core, ServerMethod* method,
              const ServerSink::Call& call);
-  // Takes the request in; false where it is refused, with the reason.
+  // Takes the request in; false where it is refused, with the reason, or is
+  // not complete.
   bool Accept(IncomingFrame& frame, Status* error);
+  void Gather(IncomingFrame& frame);
   bool AcceptHeader(IncomingFrame& frame, Status* error);
-  bool EncodeResponse(const Message& response, MessageScratch& scratch,
+  // `response`: MessageLite or ConstMessageRef.
+  template <class Response>
+  bool EncodeResponse(const Response& response, MessageScratch& scratch,
                       OutgoingFrame& frame, Status* error);
   Status EncodeInitialHeader(std::string& header);
-  // Respond for an error, and where there are metadata.
-  void RespondWithHeader(const Status& status, const Message* response,
+  // Respond for an error, where there is metadata, and for messages that are
+  // not protobuf's.
+  void RespondWithHeader(const Status& status, ConstMessageRef response,
                          bool last_act);
   Status EncodeHeader(const Status& status, std::string& header);
   Status CheckHeaderSize(const Status& status, size_t bytes) const;
 
   // Written by the transport's callbacks, but for phase_ and the flags.
-  ServerContextBase& context_;
+  ServerContextBase* context_;
   ServerCore* core_ = nullptr;
   ServerMethod* method_ = nullptr;
   CallHandle handle_;
@@ -163,7 +202,9 @@ class ServerCall : public CallSink,
   bool detached_ = false;
   bool initial_metadata_sent_ = false;
   uint64_t moved_bytes_ = 0;
-  std::string_view peer_view_;  // valid within OnCall, or of kept_peer_
+  // What came of one message so far; null: all of it came with the call.
+  std::unique_ptr<IncomingFrame> gathered_;
+  const ServerSink::Call* arrival_ = nullptr;  // valid within OnCall
   std::string kept_peer_;
 };
 

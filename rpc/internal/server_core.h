@@ -43,6 +43,7 @@ struct ServerCore {
   ServerTransport* transport = nullptr;
   EncodeLimits encode_limits;
   size_t max_metadata_bytes = 0;  // received
+  size_t max_waiting_calls = 0;   // of a method, for a thread or a request
   Executor* executor = nullptr;
   DetachedCalls detached;
 };

@@ -2,20 +2,26 @@
 
 #include <utility>
 
+#include "rpc/internal/any_message_codec.h"
+#include "rpc/logging.h"
+
 namespace rpc::internal {
 
 bool ServerStream::BeginReading(IncomingFrame& frame) {
   inbox_.Reset(core().transport->limits().stream_window_bytes);
-  if (!frame.has_message) TakeAttachment(frame);
-  OnFrame(frame);
+  if (!frame.has_message) SetReceivedAttachment(std::move(frame.attachment));
+  Receive(frame);
   return true;
 }
-
-void ServerStream::Run() { RunOnExecutor(); }
 
 // ---- What the transport brings.
 
 void ServerStream::OnFrame(IncomingFrame& frame) {
+  if (gathering()) return ServerCall::OnFrame(frame);
+  if (!CancelForLateHeader(frame)) Receive(frame);
+}
+
+void ServerStream::Receive(IncomingFrame& frame) {
   Release(frame.has_message ? inbox_.Add(frame) : frame.window_bytes,
           /*drained=*/false);
   if (frame.end) inbox_.End();
@@ -31,34 +37,51 @@ void ServerStream::OnMessageSent() {
   if (write != nullptr) write->Complete(true);
 }
 
-void ServerStream::OnCutOff() {
+void ServerStream::OnInitialMetadataSent(bool ok) {
+  StreamOperation* metadata;
+  {
+    absl::MutexLock lock(&mutex_);
+    metadata = std::exchange(metadata_, nullptr);
+  }
+  if (metadata != nullptr) metadata->Complete(ok);
+}
+
+void ServerStream::OnClosed(const CallOutcome& outcome) {
+  if (outcome.status.ok()) EndOperations(/*cancelled=*/false);
+  ServerCall::OnClosed(outcome);
+}
+
+void ServerStream::OnCutOff() { EndOperations(/*cancelled=*/true); }
+
+void ServerStream::EndOperations(bool cancelled) {
+  StreamOperation* metadata;
   StreamOperation* write;
   {
     absl::MutexLock lock(&mutex_);
-    cut_off_ = true;
+    ended_ = true;
+    metadata = std::exchange(metadata_, nullptr);
     write = std::exchange(write_, nullptr);
   }
   inbox_.End();
-  if (write != nullptr) write->Complete(false);
+  // What nobody told of was sent before the call's end, where that was sent.
+  if (metadata != nullptr) metadata->Complete(!cancelled);
+  if (write != nullptr) write->Complete(!cancelled);
+  OnEnded(cancelled);
 }
 
 void ServerStream::OnComplete() {
   inbox_.Reset(0);
   absl::MutexLock lock(&mutex_);
-  cut_off_ = sent_ = false;
+  ended_ = sent_ = false;
   error_ = Status();
 }
 
-// ---- What the handler does.
+// ---- Operations.
 
-bool ServerStream::Read(Message* message, BufferChain* attachment) {
-  StreamMessage received;
-  BlockingOperation operation;
-  inbox_.Take(&received, &operation);
-  operation.done().WaitUntil(absl::InfiniteFuture());
-  if (!operation.ok()) return false;
+bool ServerStream::Decode(StreamMessage& received, MessageRef message,
+                          BufferChain* attachment) {
   Status error;
-  const bool decoded = DecodeMessage(received.message, message, &error);
+  const bool decoded = DecodeAnyMessage(received.message, message, &error);
   if (attachment != nullptr) *attachment = std::move(received.attachment);
   received.message.clear();
   bool drained = false;
@@ -71,34 +94,65 @@ bool ServerStream::Read(Message* message, BufferChain* attachment) {
   return decoded;
 }
 
-bool ServerStream::Write(const Message& message, WriteOptions options) {
+void ServerStream::Write(ConstMessageRef message, WriteOptions options,
+                         StreamOperation* operation) {
+  bool ok;
   {
     absl::MutexLock lock(&mutex_);
-    if (cut_off_ || !error_.ok()) return false;
+    ok = !ended_ && error_.ok();
   }
-  bool sent = false;
-  Status error;
-  const bool posted =
-      SendMessage(message, std::move(options.attachment()), &sent, &error);
-  BlockingOperation operation;
-  {
+  if (ok) {
+    bool sent = false;
+    Status error;
+    ok = SendMessage(message, std::move(options.attachment()), &sent, &error);
     absl::MutexLock lock(&mutex_);
-    if (!posted) error_ = std::move(error);
-    if (!posted || sent || std::exchange(sent_, false)) return posted;
-    if (cut_off_) return false;
-    write_ = &operation;
+    if (!ok) {
+      error_ = std::move(error);
+    } else if (!sent && !std::exchange(sent_, false)) {
+      ok = false;
+      if (!ended_) {
+        write_ = operation;
+        return;
+      }
+    }
   }
-  operation.done().WaitUntil(absl::InfiniteFuture());
-  return operation.ok();
+  operation->Complete(ok);
 }
 
-void ServerStream::RespondAndFinish(Status status, const Message* response) {
+void ServerStream::SendInitialMetadata(StreamOperation* operation) {
+  bool ok = !initial_metadata_sent();
+  if (ok) {
+    absl::MutexLock lock(&mutex_);
+    ok = !ended_;
+    if (ok) metadata_ = operation;
+  } else {
+    Log(LogLevel::kError, "initial metadata was sent already");
+  }
+  if (!ok) return operation->Complete(false);
+  SendInitialMetadataAlone();
+}
+
+void ServerStream::RespondAtEnd(Status status, ConstMessageRef response) {
   if (status.ok()) {
     absl::MutexLock lock(&mutex_);
     status = error_;
   }
   Respond(status, response);
-  Finished();
+}
+
+void ServerStream::WriteAtEnd(ConstMessageRef message, WriteOptions options,
+                              Status status) {
+  bool sent = false;
+  Status error;
+  if (status.ok()) {
+    SetAttachment(std::move(options.attachment()));
+    RespondAtEnd(std::move(status), message);
+  } else if (SendMessage(message, std::move(options.attachment()), &sent,
+                         &error)) {
+    Respond(status, ConstMessageRef());
+  } else {
+    Respond(error, ConstMessageRef());
+  }
 }
 
 }  // namespace rpc::internal

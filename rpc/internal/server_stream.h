@@ -1,55 +1,73 @@
-// A stream on the server, as handlers of the synchronous API use it. Used by
-// generated code through the classes of sync_stream.h.
+// A stream on the server: what its handler does with it are operations
+// (stream_operation.h), one of each kind at a time. Below it are one class for
+// each API: sync_server_stream.h, callback_server_stream.h,
+// async_server_call.h.
 //
-// The handler runs on a thread of the server's executor for as long as the
-// stream does (verbena.handler_threads). What comes meanwhile waits in the
-// inbox.
+// What comes while no operation waits for it waits in the inbox.
 //
 // Thread rule: reading and writing may be done by different threads, each by
-// one at a time, until the handler returns.
+// one at a time, until the handler's side has finished.
 #ifndef VERBENA_RPC_INTERNAL_SERVER_STREAM_H_
 #define VERBENA_RPC_INTERNAL_SERVER_STREAM_H_
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "rpc/internal/message_ref.h"
+#include "rpc/internal/server_call.h"
 #include "rpc/internal/stream_inbox.h"
 #include "rpc/internal/stream_operation.h"
-#include "rpc/internal/sync_unary_handler.h"
 #include "rpc/status.h"
+#include "rpc/transport.h"
 #include "rpc/write_options.h"
 
 namespace rpc::internal {
 
-class ServerStream : public SyncServerCall {
- public:
-  // False where there is no message, or it does not parse: the call ends with
-  // INTERNAL then, unless the handler says something else.
-  bool Read(Message* message, BufferChain* attachment);
-  // Blocks until the next may be written. False: nobody will read it.
-  bool Write(const Message& message, WriteOptions options);
-  void SendInitialMetadata() { SendInitialMetadataAlone(); }
-
+class ServerStream : public ServerCall {
  protected:
-  ServerStream() = default;
+  explicit ServerStream(ServerContextBase* context) : ServerCall(context) {}
 
   // DecodeRequest of a call whose client sends any number of messages.
   bool BeginReading(IncomingFrame& frame);
-  // `status` is the handler's; `response` null: there were several. What went
-  // wrong unseen takes the place of OK.
-  void RespondAndFinish(Status status, const Message* response);
+
+  // False: there is no further message.
+  void Read(StreamMessage* message, StreamOperation* operation) {
+    inbox_.Take(message, operation);
+  }
+  // Parses what was read, and is done with it. False where it does not parse:
+  // the call ends with INTERNAL then, unless the handler says something else.
+  // `attachment` may be null.
+  bool Decode(StreamMessage& received, MessageRef message,
+              BufferChain* attachment);
+  // Needed until it returns: `message`. Done when the next one may be written.
+  // False: nobody will read it.
+  void Write(ConstMessageRef message, WriteOptions options,
+             StreamOperation* operation);
+  // Sends it now, and not with the first message; at most once.
+  void SendInitialMetadata(StreamOperation* operation);
+  // Ends the call. `status` is the handler's; `response` none: there were
+  // several. What went wrong unseen takes the place of OK.
+  void RespondAtEnd(Status status, ConstMessageRef response);
+  // Write and RespondAtEnd, by one frame where `status` is OK.
+  void WriteAtEnd(ConstMessageRef message, WriteOptions options, Status status);
+
+  void OnComplete() override;
 
  private:
-  void Run() final;
   void OnFrame(IncomingFrame& frame) final;
+  void OnClosed(const CallOutcome& outcome) final;
+  void Receive(IncomingFrame& frame);
   void OnMessageSent() final;
+  void OnInitialMetadataSent(bool ok) final;
   void OnCutOff() final;
-  void OnComplete() final;
-  // They put a message into a queue, or wake the handler.
-  bool IsQuick() const final { return true; }
+  // Nothing comes or goes any more; `cancelled`: nobody waits for the rest of
+  // the stream.
+  virtual void OnEnded(bool /*cancelled*/) {}
+  void EndOperations(bool cancelled);
 
   StreamInbox inbox_;
   absl::Mutex mutex_;
-  bool cut_off_ ABSL_GUARDED_BY(mutex_) = false;
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  StreamOperation* metadata_ ABSL_GUARDED_BY(mutex_) = nullptr;
   StreamOperation* write_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool sent_ ABSL_GUARDED_BY(mutex_) = false;  // before it got to be write_
   Status error_ ABSL_GUARDED_BY(mutex_);

@@ -1,10 +1,13 @@
 // Handlers of the synchronous API for methods that stream. Used by generated
-// code. See server_stream.h for where they run.
+// code. See sync_server_stream.h for where they run.
 #ifndef VERBENA_RPC_INTERNAL_SYNC_STREAM_HANDLERS_H_
 #define VERBENA_RPC_INTERNAL_SYNC_STREAM_HANDLERS_H_
 
+#include <functional>
+#include <utility>
+
 #include "rpc/internal/method_handler.h"
-#include "rpc/internal/server_stream.h"
+#include "rpc/internal/sync_server_stream.h"
 #include "rpc/server_context.h"
 #include "rpc/status.h"
 #include "rpc/sync_stream.h"
@@ -24,7 +27,7 @@ class ClientStreamingHandler final : public MethodHandler {
   ServerCall* NewCall() override { return new Call(*this); }
 
  private:
-  class Call final : public ServerStream {
+  class Call final : public SyncServerStream {
    public:
     explicit Call(const ClientStreamingHandler& handler) : handler_(handler) {}
 
@@ -37,7 +40,7 @@ class ClientStreamingHandler final : public MethodHandler {
       Response response;
       Status status =
           handler_.function_(handler_.service_, context(), &reader, &response);
-      RespondAndFinish(std::move(status), &response);
+      RespondAndFinish(std::move(status), response);
     }
 
     const ClientStreamingHandler& handler_;
@@ -60,7 +63,7 @@ class ServerStreamingHandler final : public MethodHandler {
   ServerCall* NewCall() override { return new Call(*this); }
 
  private:
-  class Call final : public ServerStream {
+  class Call final : public SyncServerStream {
    public:
     explicit Call(const ServerStreamingHandler& handler) : handler_(handler) {}
 
@@ -72,7 +75,7 @@ class ServerStreamingHandler final : public MethodHandler {
       ServerWriter<Response> writer(this);
       RespondAndFinish(
           handler_.function_(handler_.service_, context(), &request_, &writer),
-          nullptr);
+          ConstMessageRef());
     }
 
     const ServerStreamingHandler& handler_;
@@ -96,7 +99,7 @@ class BidiStreamingHandler final : public MethodHandler {
   ServerCall* NewCall() override { return new Call(*this); }
 
  private:
-  class Call final : public ServerStream {
+  class Call final : public SyncServerStream {
    public:
     explicit Call(const BidiStreamingHandler& handler) : handler_(handler) {}
 
@@ -107,7 +110,8 @@ class BidiStreamingHandler final : public MethodHandler {
     void RunHandler() override {
       ServerReaderWriter<Response, Request> stream(this);
       RespondAndFinish(
-          handler_.function_(handler_.service_, context(), &stream), nullptr);
+          handler_.function_(handler_.service_, context(), &stream),
+          ConstMessageRef());
     }
 
     const BidiStreamingHandler& handler_;
@@ -116,6 +120,45 @@ class BidiStreamingHandler final : public MethodHandler {
   const Function function_;
   ServiceType* const service_;
 };
+
+// The client sends one message, and the handler sees a stream all the same.
+template <class Streamer>
+class StreamerHandler final : public MethodHandler {
+ public:
+  using Function = std::function<Status(ServerContext*, Streamer*)>;
+
+  explicit StreamerHandler(Function function)
+      : function_(std::move(function)) {}
+
+  ServerCall* NewCall() override { return new Call(*this); }
+
+ private:
+  class Call final : public SyncServerStream {
+   public:
+    explicit Call(const StreamerHandler& handler) : handler_(handler) {}
+
+   private:
+    bool DecodeRequest(IncomingFrame& frame, Status* error) override {
+      return IsOneMessage(frame, error) && BeginReading(frame);
+    }
+    void RunHandler() override {
+      Streamer streamer(this);
+      RespondAndFinish(handler_.function_(context(), &streamer),
+                       ConstMessageRef());
+    }
+
+    const StreamerHandler& handler_;
+  };
+
+  const Function function_;
+};
+
+template <class Request, class Response>
+using StreamedUnaryHandler =
+    StreamerHandler<ServerUnaryStreamer<Request, Response>>;
+template <class Request, class Response>
+using SplitServerStreamingHandler =
+    StreamerHandler<ServerSplitStreamer<Request, Response>>;
 
 }  // namespace rpc::internal
 

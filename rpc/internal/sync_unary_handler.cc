@@ -1,8 +1,6 @@
 #include "rpc/internal/sync_unary_handler.h"
 
 #include "absl/base/optimization.h"
-#include "absl/status/status.h"
-#include "absl/time/clock.h"
 
 namespace rpc::internal {
 
@@ -29,25 +27,8 @@ void SyncServerCall::RunInline() {
   pacer.RecordInline(HandlerPacer::Clock::now() - start);
 }
 
-void SyncServerCall::RunOnExecutor() {
-  // First, for the handler may be through before Post returns.
-  Detach();
-  KeepPeer();
-  if (core().executor->Post(this)) return;
-  Respond(Status(StatusCode::RESOURCE_EXHAUSTED,
-                 "the server's handlers are all busy and the queue of calls is "
-                 "full (verbena.handler_threads, verbena.handler_queue)"),
-          nullptr);
-  Finished();
-}
-
 void SyncServerCall::RunTask() {
-  if (closed()) return Finished();
-  if (deadline() != absl::InfiniteFuture() && deadline() < absl::Now()) {
-    CancelWith(absl::DeadlineExceededError(
-        "the deadline passed before a thread was free for the handler"));
-    return Finished();
-  }
+  if (!IsStillWanted()) return;
   // The server outlives its executor, but the call not its handler.
   HandlerPacer& pacer = method().pacer;
   const HandlerPacer::Clock::time_point start = HandlerPacer::Clock::now();

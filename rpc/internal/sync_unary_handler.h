@@ -18,15 +18,13 @@ class SyncServerCall : public ServerCall {
  protected:
   SyncServerCall() : ServerCall(&context_) {}
 
-  void RunOnExecutor();
-
   // Runs the user's function and responds. The call may be gone afterwards.
   virtual void RunHandler() = 0;
 
   ServerContext* context() { return &context_; }
 
  private:
-  void Run() override;
+  void Run() final;
   void RunInline();
   // What OnClosed has to do is to give the object back, once the handler is
   // through. A large one is freed there instead.
@@ -63,7 +61,7 @@ class RpcMethodHandler final : public MethodHandler {
       response_.Clear();
       Respond(handler_.function_(handler_.service_, context(), &request_,
                                  &response_),
-              &response_, /*last_act=*/true);
+              response_, /*last_act=*/true);
       Finished();
     }
 

@@ -21,6 +21,7 @@
 #include "tests/compiler/protos/lite.rpc.pb.h"
 #include "tests/compiler/protos/nopackage.rpc.pb.h"
 #include "tests/compiler/protos/odd.rpc.pb.h"
+#include "tests/compiler/protos/odd_mock.rpc.pb.h"
 #include "tests/compiler/protos/std_package.rpc.pb.h"
 
 namespace verbena::testing::odd {
@@ -36,6 +37,7 @@ static_assert(std::is_abstract_v<Ordinary::StubInterface>);
 static_assert(std::is_base_of_v<Ordinary::StubInterface, Ordinary::Stub>);
 static_assert(std::is_final_v<Ordinary::Stub>);
 static_assert(std::is_base_of_v<::rpc::Service, Ordinary::Service>);
+static_assert(std::is_base_of_v<Ordinary::Service, Ordinary::AsyncService>);
 static_assert(std::is_base_of_v<Ordinary::Service, Ordinary::CallbackService>);
 static_assert(std::is_same_v<Ordinary::CallbackService,
                              Ordinary::ExperimentalCallbackService>);
@@ -161,14 +163,8 @@ class MockAsync : public Ordinary::StubInterface::async_interface {
               (override));
 };
 
-class MockStub : public Ordinary::StubInterface {
+class MockStub : public MockOrdinaryStub {
  public:
-  MOCK_METHOD(::rpc::Status, First,
-              (::rpc::ClientContext*, const Plain&, Plain*), (override));
-  MOCK_METHOD(::rpc::Status, Second,
-              (::rpc::ClientContext*, const Plain&, Plain*), (override));
-  MOCK_METHOD(::rpc::Status, Third,
-              (::rpc::ClientContext*, const Plain&, Plain*), (override));
   class async_interface* async() override {
     return &async_;
   }
@@ -195,6 +191,65 @@ TEST(GeneratedCodeTest, StubsCanBeMocked) {
   EXPECT_EQ(stub.experimental_async(), stub.async());
 }
 
+class FakeCoro final : public Ordinary::StubInterface::coro_interface {
+ public:
+  ::rpc::CoroUnaryCall First(::rpc::ClientContext*, const Plain&,
+                             Plain* response) override {
+    response->set_number(1);
+    return ::rpc::CoroUnaryCall(::rpc::Status::OK);
+  }
+  ::rpc::CoroUnaryCall Second(::rpc::ClientContext*, const Plain&,
+                              Plain*) override {
+    return ::rpc::CoroUnaryCall(
+        ::rpc::Status(::rpc::StatusCode::UNAVAILABLE, "nobody there"));
+  }
+  ::rpc::CoroUnaryCall Third(::rpc::ClientContext*, const Plain&,
+                             Plain*) override {
+    return ::rpc::CoroUnaryCall(::rpc::Status::CANCELLED);
+  }
+};
+
+class StubOfFakes final : public MockOrdinaryStub {
+ public:
+  class coro_interface* coro() override {
+    return &coro_;
+  }
+
+ private:
+  FakeCoro coro_;
+};
+
+TEST(GeneratedCodeTest, CallsThatAreAwaitedCanBeFaked) {
+  StubOfFakes fake;
+  Ordinary::StubInterface* const stub = &fake;
+  ::rpc::SyncWait([](Ordinary::StubInterface* stub) -> ::rpc::Task<> {
+    Plain message;
+    const ::rpc::Status first =
+        co_await stub->coro()->First(nullptr, message, &message);
+    EXPECT_TRUE(first.ok());
+    EXPECT_EQ(message.number(), 1);
+    const ::rpc::Status second =
+        co_await stub->coro()->Second(nullptr, message, &message);
+    EXPECT_EQ(second.error_message(), "nobody there");
+  }(stub));
+}
+
+// Mocks have a class for every service, whatever it is called.
+static_assert(std::is_base_of_v<Names::StubInterface, MockNamesStub>);
+static_assert(std::is_base_of_v<Service_::StubInterface, MockService_Stub>);
+static_assert(std::is_base_of_v<Stub_::StubInterface, MockStub_Stub>);
+
+TEST(GeneratedCodeTest, MocksOfOddServicesWork) {
+  MockNamesStub names;
+  EXPECT_CALL(names, delete_(_, _, _)).WillOnce(Return(::rpc::Status::OK));
+  EXPECT_CALL(names, Asyncdelete_Raw(_, _, _)).WillOnce(Return(nullptr));
+  Names::StubInterface& stub = names;
+  Plain message;
+  EXPECT_TRUE(stub.delete_(nullptr, message, &message).ok());
+  EXPECT_EQ(stub.Asyncdelete_(nullptr, message, nullptr), nullptr);
+  MockEmptyStub empty;
+}
+
 // Every service of every file can be made, and derived from.
 template <typename... ServiceClass>
 struct AllOf {
@@ -204,7 +259,9 @@ struct AllOf {
   template <typename Class>
   static int Make() {
     typename Class::Service blocking;
+    typename Class::AsyncService queued;
     typename Class::CallbackService callback;
+    typename Class::CoroutineService coroutine;
     return 1;
   }
 };
@@ -231,6 +288,7 @@ TEST(GeneratedCodeTest, TakenNamesGetAnUnderscore) {
   for (const ::rpc::Status& status :
        {service.delete_(context, &message, &message),
         service.async_(context, &message, &message),
+        service.coro_(context, &message, &message),
         service.Stub_(context, &message, &message),
         service.rpcmethod_0__(context, &message, &message),
         service.AddMethod(context, &message, &message),

@@ -1,121 +1,23 @@
 // Goal: what the plugin accepts and what it refuses, what its messages tell a
 // .proto file's author, and which of the file's text reaches the output.
-// Method: .proto text in memory, parsed by protobuf's own parser, through the
-// plugin's protocol (CodeGeneratorRequest to CodeGeneratorResponse). That the
-// output compiles and works is shown by generated_code_test.
-#include "rpc/compiler/generator.h"
-
+// Method: .proto text in memory (memory_generator.h). That the output compiles
+// and works is shown by generated_code_test.
 #include <gmock/gmock.h>
-#include <google/protobuf/compiler/importer.h>
-#include <google/protobuf/compiler/plugin.h>
 #include <google/protobuf/compiler/plugin.pb.h>
-#include <google/protobuf/descriptor.h>
-#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <string>
+
+#include "tests/compiler/memory_generator.h"
 
 namespace rpc::compiler {
 namespace {
 
-using ::google::protobuf::FileDescriptor;
-using ::google::protobuf::compiler::CodeGeneratorRequest;
 using ::google::protobuf::compiler::CodeGeneratorResponse;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-// Files in memory, as protobuf's parser wants them.
-class MemorySourceTree : public google::protobuf::compiler::SourceTree {
- public:
-  explicit MemorySourceTree(std::map<std::string, std::string> files)
-      : files_(std::move(files)) {}
-
-  google::protobuf::io::ZeroCopyInputStream* Open(
-      const std::string& name) override {
-    const auto file = files_.find(name);
-    if (file == files_.end()) return nullptr;
-    return new google::protobuf::io::ArrayInputStream(
-        file->second.data(), static_cast<int>(file->second.size()));
-  }
-
- private:
-  const std::map<std::string, std::string> files_;
-};
-
-class FailOnError : public google::protobuf::compiler::MultiFileErrorCollector {
- public:
-  void AddError(const std::string& file, int line, int /*column*/,
-                const std::string& message) override {
-    ADD_FAILURE() << file << ":" << line + 1 << ": " << message;
-  }
-};
-
-// Adds `file` after all that it imports, with the source's places and comments,
-// as protoc does.
-void AddToRequest(const FileDescriptor& file, CodeGeneratorRequest& request) {
-  for (int i = 0; i < file.dependency_count(); ++i) {
-    AddToRequest(*file.dependency(i), request);
-  }
-  for (const auto& present : request.proto_file()) {
-    if (present.name() == file.name()) return;
-  }
-  auto& proto = *request.add_proto_file();
-  file.CopyTo(&proto);
-  file.CopyJsonNameTo(&proto);
-  file.CopySourceCodeInfoTo(&proto);
-}
-
-// Runs the plugin for `name`, one of `files`.
-CodeGeneratorResponse Generate(std::map<std::string, std::string> files,
-                               const std::string& name,
-                               const std::string& parameter = "") {
-  MemorySourceTree sources(std::move(files));
-  FailOnError errors;
-  google::protobuf::compiler::Importer importer(&sources, &errors);
-  CodeGeneratorRequest request;
-  CodeGeneratorResponse response;
-  const FileDescriptor* file = importer.Import(name);
-  if (file == nullptr) return response;  // the collector has said why
-  AddToRequest(*file, request);
-  request.add_file_to_generate(name);
-  request.set_parameter(parameter);
-  std::string error;
-  EXPECT_TRUE(google::protobuf::compiler::GenerateCode(request, Generator(),
-                                                       &response, &error))
-      << error;
-  return response;
-}
-
-// The same for one file with some text in the place of a service.
-CodeGeneratorResponse GenerateFrom(const std::string& text,
-                                   const std::string& parameter = "") {
-  return Generate({{"dir/foo.proto",
-                    "syntax = \"proto3\";\n"
-                    "package pkg;\n"
-                    "message M {}\n" +
-                        text}},
-                  "dir/foo.proto", parameter);
-}
-
-std::string Content(const CodeGeneratorResponse& response,
-                    const std::string& name) {
-  for (const auto& file : response.file()) {
-    if (file.name() == name) return file.content();
-  }
-  ADD_FAILURE() << "no file " << name << "; error: " << response.error();
-  return "";
-}
-
-std::string HeaderFrom(const std::string& text) {
-  return Content(GenerateFrom(text), "dir/foo.rpc.pb.h");
-}
-
-std::string SourceFrom(const std::string& text) {
-  return Content(GenerateFrom(text), "dir/foo.rpc.pb.cc");
-}
 
 TEST(GeneratorTest, MakesAHeaderAndASourceBesideThoseOfProtoc) {
   const CodeGeneratorResponse response =
@@ -173,34 +75,6 @@ TEST(GeneratorTest, TakesMessagesOfOtherFilesAndOtherMessages) {
                     HasSubstr("::other::one::Outer* response")));
 }
 
-// That they work: tests/e2e/streams_test.
-TEST(GeneratorTest, StreamsAreOfTheirKinds) {
-  const CodeGeneratorResponse response = GenerateFrom(
-      "service S {\n"
-      "  rpc Get(M) returns (M);\n"
-      "  rpc Watch(M) returns (stream N);\n"
-      "  rpc Load(stream M) returns (N);\n"
-      "  rpc Chat(stream M) returns (stream N);\n"
-      "}\n"
-      "message N {}\n");
-  EXPECT_EQ(response.error(), "");
-  EXPECT_THAT(
-      Content(response, "dir/foo.rpc.pb.h"),
-      AllOf(HasSubstr("::rpc::ClientReader<::pkg::N>"),
-            HasSubstr("virtual ::rpc::ClientReaderInterface<::pkg::N>*"),
-            HasSubstr("::rpc::ServerWriter<::pkg::N>* writer"),
-            HasSubstr("::rpc::ClientWriter<::pkg::M>"),
-            HasSubstr("::rpc::ServerReader<::pkg::M>* reader, ::pkg::N*"),
-            HasSubstr("::rpc::ClientReaderWriter<::pkg::M, ::pkg::N>"),
-            HasSubstr("::rpc::ServerReaderWriter<::pkg::N, ::pkg::M>* stream"),
-            HasSubstr("WithCallbackMethod_Get"),
-            Not(HasSubstr("WithCallbackMethod_Watch"))));
-  EXPECT_THAT(Content(response, "dir/foo.rpc.pb.cc"),
-              AllOf(HasSubstr("RpcMethod::SERVER_STREAMING"),
-                    HasSubstr("RpcMethod::CLIENT_STREAMING"),
-                    HasSubstr("RpcMethod::BIDI_STREAMING")));
-}
-
 TEST(GeneratorTest, TwoMethodsThatBecomeOneNameAreRefused) {
   const CodeGeneratorResponse response = GenerateFrom(
       "service S {\n"
@@ -210,6 +84,31 @@ TEST(GeneratorTest, TwoMethodsThatBecomeOneNameAreRefused) {
   EXPECT_THAT(response.error(),
               AllOf(HasSubstr("pkg.S.delete_ (line 6)"),
                     HasSubstr("another method is named delete_")));
+}
+
+TEST(GeneratorTest, AMethodThatBecomesAPartOfAnotherIsRefused) {
+  const CodeGeneratorResponse response = GenerateFrom(
+      "service S {\n"
+      "  rpc Get(M) returns (M);\n"
+      "  rpc GetRaw(M) returns (stream N);\n"
+      "  rpc Chat(stream M) returns (stream M);\n"
+      "  rpc ChatRaw(stream N) returns (stream N);\n"
+      "}\n"
+      "message N {}\n");
+  EXPECT_THAT(response.error(),
+              AllOf(HasSubstr("pkg.S.GetRaw (line 6)"),
+                    HasSubstr("GetRaw is in C++ a part of Get"),
+                    HasSubstr("pkg.S.ChatRaw (line 8)")));
+  // Other parameters make it another function, as in gRPC.
+  EXPECT_THAT(GenerateFrom("service S {\n"
+                           "  rpc Get(M) returns (M);\n"
+                           "  rpc GetRaw(N) returns (M);\n"
+                           "  rpc Load(stream M) returns (M);\n"
+                           "  rpc LoadRaw(stream M) returns (N);\n"
+                           "}\n"
+                           "message N {}\n")
+                  .error(),
+              IsEmpty());
 }
 
 TEST(GeneratorTest, AServiceThatBecomesAMessageNameIsRefused) {
@@ -234,10 +133,46 @@ TEST(GeneratorTest, GenericServicesOfProtocNeedAnotherNamespace) {
               HasSubstr("namespace pkg {\nnamespace verbena {\n"));
 }
 
+TEST(GeneratorTest, MocksAreAFileOfTheirOwnWhereAskedFor) {
+  const std::string text = "service S { rpc Get(M) returns (M); }";
+  EXPECT_EQ(GenerateFrom(text, "generate_mock_code=false").file_size(), 2);
+  const CodeGeneratorResponse response =
+      GenerateFrom(text, "generate_mock_code=true");
+  EXPECT_EQ(response.file_size(), 3);
+  EXPECT_THAT(Content(response, "dir/foo_mock.rpc.pb.h"),
+              AllOf(HasSubstr("#include <gmock/gmock.h>"),
+                    HasSubstr("#include \"dir/foo.rpc.pb.h\""),
+                    HasSubstr("class MockSStub : public S::StubInterface {")));
+  EXPECT_THAT(Content(response, "dir/foo.rpc.pb.h"), Not(HasSubstr("gmock")));
+  EXPECT_EQ(GenerateFrom("", "generate_mock_code=true").file_size(), 3);
+}
+
+TEST(GeneratorTest, AMockOfATakenNameIsRefused) {
+  const std::string mocks = "generate_mock_code=true";
+  const std::string message =
+      "message MockSStub {}\n"
+      "service S { rpc Get(M) returns (M); }\n";
+  EXPECT_THAT(GenerateFrom(message, mocks).error(),
+              AllOf(HasSubstr("pkg.S (line 5)"), HasSubstr("MockSStub")));
+  EXPECT_THAT(GenerateFrom(message).error(), IsEmpty());
+  const std::string apart = mocks + ",services_namespace=apart";
+  EXPECT_THAT(GenerateFrom(message, apart).error(), IsEmpty());
+  EXPECT_THAT(GenerateFrom("service MockSStub {} service S {}", apart).error(),
+              HasSubstr("MockSStub, its class in C++, exists already"));
+}
+
 TEST(GeneratorTest, UnknownParametersAreRefusedWithTheKnownOnes) {
   EXPECT_THAT(GenerateFrom("", "mocks=true").error(),
               AllOf(HasSubstr("unknown parameter \"mocks\""),
-                    HasSubstr("services_namespace=NAME")));
+                    HasSubstr("services_namespace=NAME"),
+                    HasSubstr("generate_mock_code=true")));
+}
+
+TEST(GeneratorTest, ValuesOfParametersThatAreNoneAreRefused) {
+  for (const std::string value : {"", "1", "True"}) {
+    EXPECT_THAT(GenerateFrom("", "generate_mock_code=" + value).error(),
+                HasSubstr("\"" + value + "\" is neither true nor false"));
+  }
 }
 
 TEST(GeneratorTest, NamespacesThatCppCannotHaveAreRefused) {

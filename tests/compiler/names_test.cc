@@ -34,24 +34,36 @@ TEST(NamesTest, KeywordsGetAnUnderscore) {
 
 TEST(NamesTest, MembersOfTheGeneratedClassesGetAnUnderscore) {
   EXPECT_EQ(MethodFunctionName("async"), "async_");
+  EXPECT_EQ(MethodFunctionName("coro"), "coro_");
+  EXPECT_EQ(MethodFunctionName("coro_interface"), "coro_interface_");
+  EXPECT_EQ(MethodFunctionName("coro_stub_"), "coro_stub__");
   EXPECT_EQ(MethodFunctionName("Stub"), "Stub_");
   EXPECT_EQ(MethodFunctionName("channel_"), "channel__");
+  EXPECT_EQ(MethodFunctionName("BaseClass"), "BaseClass_");
   EXPECT_EQ(MethodFunctionName("rpcmethod_0_"), "rpcmethod_0__");
   EXPECT_EQ(ServiceClassName("Service"), "Service_");
+  EXPECT_EQ(ServiceClassName("CoroutineService"), "CoroutineService_");
   EXPECT_EQ(ServiceClassName("Stub"), "Stub_");
+}
+
+TEST(NamesTest, MocksAreNamedAfterTheServicesClass) {
+  EXPECT_EQ(MockClassName(ServiceClassName("KeyValue")), "MockKeyValueStub");
+  EXPECT_EQ(MockClassName(ServiceClassName("Stub")), "MockStub_Stub");
 }
 
 TEST(NamesTest, IncludeGuardsAreIdentifiersAndDiffer) {
   std::set<std::string> guards;
   for (const char* path : {"a/b.proto", "a_b.proto", "a/b_proto", "a.b.proto",
                            "a-b.proto", "a_2fb.proto", "_a.proto", "ä.proto"}) {
-    const std::string guard = IncludeGuard(path);
-    EXPECT_TRUE(guards.insert(guard).second) << path << " " << guard;
-    EXPECT_EQ(guard.find("__"), std::string::npos) << guard;
-    EXPECT_EQ(guard.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
-                                      "abcdefghijklmnopqrstuvwxyz0123456789"),
-              std::string::npos)
-        << guard;
+    for (const std::string& guard :
+         {IncludeGuard(path), MockIncludeGuard(path)}) {
+      EXPECT_TRUE(guards.insert(guard).second) << path << " " << guard;
+      EXPECT_EQ(guard.find("__"), std::string::npos) << guard;
+      EXPECT_EQ(guard.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+                                        "abcdefghijklmnopqrstuvwxyz0123456789"),
+                std::string::npos)
+          << guard;
+    }
   }
 }
 

@@ -50,11 +50,13 @@ Arguments QuickReconnect() {
 }
 
 Server::Server(const Arguments& arguments, const std::string& address,
-               rpc::Service* another) {
+               rpc::Service* another,
+               std::unique_ptr<rpc::ServerCompletionQueue>* queue) {
   rpc::ServerBuilder builder;
   builder.AddListeningPort(address, rpc::InsecureServerCredentials(), &port_);
   builder.RegisterService(&service_);
   if (another != nullptr) builder.RegisterService(another);
+  if (queue != nullptr) *queue = builder.AddCompletionQueue();
   builder.AddChannelArgument("verbena.device",
                              TheDeviceUnderTest().server_device);
   for (const auto& [name, value] : arguments) {
@@ -172,6 +174,10 @@ Observation Client::Observe() const {
   Observation response;
   EXPECT_OK(stub_->Observe(&context, Nothing(), &response));
   return response;
+}
+
+TimedContext::TimedContext(absl::Duration timeout) {
+  set_deadline(absl::Now() + timeout);
 }
 
 testing::AssertionResult IsOk(const rpc::Status& status) {

@@ -32,10 +32,13 @@ Arguments QuickReconnect();
 
 class Server {
  public:
-  // `another`: a service to serve besides the probe, or null.
+  // `another`: a service to serve besides the probe, or null. `queue` gets one
+  // of the builder's, where it is not null; to be shut down and emptied when
+  // the server is gone, and by another thread while calls run.
   explicit Server(const Arguments& arguments = {},
                   const std::string& address = ServerUri(),
-                  rpc::Service* another = nullptr);
+                  rpc::Service* another = nullptr,
+                  std::unique_ptr<rpc::ServerCompletionQueue>* queue = nullptr);
 
   bool ok() const { return status_.ok(); }
   const absl::Status& status() const { return status_; }
@@ -84,6 +87,11 @@ class Client {
 
   std::shared_ptr<rpc::Channel> channel_;
   std::unique_ptr<Probe::Stub> stub_;
+};
+
+// So that a test that fails ends.
+struct TimedContext : rpc::ClientContext {
+  explicit TimedContext(absl::Duration timeout = absl::Seconds(60));
 };
 
 // For EXPECT_TRUE, with the status as the message.

@@ -86,6 +86,7 @@ rpc::Status ProbeService::Observe(rpc::ServerContext* context,
   response->set_connections(static_cast<int64_t>(statistics.open_connections));
   response->set_registered_bytes(
       static_cast<int64_t>(statistics.registered_bytes));
+  response->set_peer(context->peer());
   return rpc::Status::OK;
 }
 

@@ -65,6 +65,23 @@ TEST_P(AttachmentTest, HeapMemoryIsCopied) {
   EXPECT_EQ(context.attachment().ToString(), "from the heap");
 }
 
+TEST_P(AttachmentTest, MemoryOfOthersIsCopied) {
+  static const char kText[] = "static";
+  int destroyed = 0;
+  {
+    ClientContext context;
+    SayResponse response;
+    BufferChain sent(Buffer::Unowned(kText));
+    sent.Append(Buffer::Adopt(
+        const_cast<char*>(kText), 6,
+        [](void* count) { ++*static_cast<int*>(count); }, &destroyed));
+    context.set_attachment(std::move(sent));
+    ASSERT_TRUE(Echo(&context, &response).ok());
+    EXPECT_EQ(context.attachment().ToString(), "staticstatic");
+  }
+  EXPECT_EQ(destroyed, 1);
+}
+
 TEST_P(AttachmentTest, NoneAndEmpty) {
   ClientContext context;
   SayResponse response;

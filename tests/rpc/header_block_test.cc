@@ -145,7 +145,7 @@ TEST(HeaderBlockTest, RandomBytesAreSafe) {
     const Status status = metadata.Add(
         absl::MakeConstSpan(reinterpret_cast<const std::byte*>(exact.data()),
                             exact.size()),
-        from, 8192);
+        from, true, 8192);
     malformed += status.ok() ? 0 : 1;
     for (const auto& [key, value] : metadata.initial()) {
       if (status.ok()) {
@@ -167,7 +167,7 @@ TEST(ReceivedMetadataTest, ViewsOutliveTheBlock) {
                                   "key" + std::to_string(i),
                                   "value" + std::to_string(i));
     ASSERT_TRUE(metadata
-                    .Add(AsBytes(block), ReceivedMetadata::From::kServer,
+                    .Add(AsBytes(block), ReceivedMetadata::From::kServer, true,
                          kDefaultMaxMetadataBytes)
                     .ok());
   }
@@ -185,7 +185,7 @@ TEST(ReceivedMetadataTest, LimitCountsPairsAndText) {
   const auto add = [&](size_t limit) {
     ReceivedMetadata metadata;
     return metadata
-        .Add(AsBytes(block), ReceivedMetadata::From::kServerEnd, limit)
+        .Add(AsBytes(block), ReceivedMetadata::From::kServerEnd, true, limit)
         .error_code();
   };
   EXPECT_EQ(add(45), StatusCode::OK);

@@ -106,7 +106,8 @@ BufferChain LoopbackMemory::Copy(absl::Span<const std::byte> bytes,
 BufferChain LoopbackMemory::PassOrCopy(BufferChain chain) {
   const bool known = std::all_of(chain.buffers().begin(), chain.buffers().end(),
                                  [](const Buffer& buffer) {
-                                   return buffer.block()->domain() == &kDomain;
+                                   return buffer.block() != nullptr &&
+                                          buffer.block()->domain() == &kDomain;
                                  });
   if (known) return chain;
   Buffer copy = NewBuffer(chain.size());

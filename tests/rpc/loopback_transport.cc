@@ -33,6 +33,7 @@ class LoopbackClient final : public ClientTransport {
     network_->Cancel(call, /*from_server=*/false, std::move(reason));
   }
   void Wait(Event& event) override { event.WaitUntil(absl::InfiniteFuture()); }
+  void WakeWaiters() override {}
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override {
     return network_->memory().Allocate(bytes);
   }

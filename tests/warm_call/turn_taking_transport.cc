@@ -23,6 +23,8 @@ class TurnTakingTransport final : public rpc::ClientTransport {
     real_->Wait(event);
   }
 
+  void WakeWaiters() override { real_->WakeWaiters(); }
+
   const rpc::Limits& limits() const override { return real_->limits(); }
   uint32_t RegisterMethod(std::string_view path) override {
     return real_->RegisterMethod(path);

@@ -1,0 +1,25 @@
+// WithCallbackMethod_X: a method's calls go to a function that returns a
+// reactor. See method_class.h.
+//
+// Thread rule: pure functions.
+#ifndef VERBENA_RPC_COMPILER_CALLBACK_METHOD_PRINTER_H_
+#define VERBENA_RPC_COMPILER_CALLBACK_METHOD_PRINTER_H_
+
+#include <optional>
+
+#include "absl/strings/string_view.h"
+#include "rpc/compiler/method_class.h"
+#include "rpc/compiler/model.h"
+
+namespace rpc::compiler {
+
+// Every method has one.
+std::optional<MethodClass> CallbackMethodClass(const MethodModel& method);
+
+// The same under another name: `form` in the place of "Callback".
+MethodClass ReactorMethodClass(const MethodModel& method,
+                               absl::string_view form);
+
+}  // namespace rpc::compiler
+
+#endif  // VERBENA_RPC_COMPILER_CALLBACK_METHOD_PRINTER_H_

@@ -1,0 +1,134 @@
+#include "rpc/completion_queue.h"
+
+#include "absl/strings/str_cat.h"
+#include "rpc/internal/callback_scope.h"
+#include "rpc/logging.h"
+
+namespace rpc {
+
+CompletionQueue::~CompletionQueue() {
+  absl::MutexLock lock(&mutex_);
+  if (under_way_ == 0) return;
+  Log(LogLevel::kError,
+      absl::StrCat("a CompletionQueue is destroyed with ", under_way_,
+                   " operations under way: Shutdown, and take events until "
+                   "Next says false"));
+}
+
+bool CompletionQueue::Begin(ChannelInterface* channel) {
+  absl::MutexLock lock(&mutex_);
+  if (shut_down_) return false;
+  if (channel != nullptr && channel != channel_) {
+    channel_ = channel;
+    weak_channel_ = channel->weak_from_this();
+  }
+  ++under_way_;
+  return true;
+}
+
+void CompletionQueue::Push(internal::CompletionQueueTag* tag, bool ok) {
+  tag->ok_ = ok;
+  tag->next_event_ = nullptr;
+  Waiter* waiter;
+  {
+    absl::MutexLock lock(&mutex_);
+    waiter = waiters_;
+    if (waiter == nullptr) {
+      (first_ == nullptr ? first_ : last_->next_event_) = tag;
+      last_ = tag;
+      return;
+    }
+    RemoveWaiter(waiter);
+    waiter->got = tag;
+    if (--under_way_ == 0 && shut_down_) WakeAll();
+  }
+  Wake(waiter);
+}
+
+void CompletionQueue::Wake(Waiter* waiter) {
+  if (waiter->thread == internal::CallbackScope::ThisThread()) {
+    waiter->event.SetByWaiter();
+    return;
+  }
+  // The waiter goes as soon as its event is set, and may sleep through one that
+  // no callback of its transport sets.
+  const std::shared_ptr<ChannelInterface> channel = waiter->channel;
+  waiter->event.Set();
+  if (channel != nullptr) channel->call_target().transport->WakeWaiters();
+}
+
+void CompletionQueue::Shutdown() {
+  absl::MutexLock lock(&mutex_);
+  shut_down_ = true;
+  if (IsOver()) WakeAll();
+}
+
+CompletionQueue::NextStatus CompletionQueue::NextUntil(void** tag, bool* ok,
+                                                       absl::Time deadline) {
+  while (true) {
+    internal::CompletionQueueTag* event = nullptr;
+    const NextStatus status = Take(&event, deadline);
+    if (status != GOT_EVENT) return status;
+    *ok = event->ok_;
+    if (event->FinalizeResult(tag, ok)) return GOT_EVENT;
+  }
+}
+
+CompletionQueue::NextStatus CompletionQueue::Take(
+    internal::CompletionQueueTag** event, absl::Time deadline) {
+  Waiter waiter;
+  {
+    absl::MutexLock lock(&mutex_);
+    *event = PopEvent();
+    if (*event != nullptr) return GOT_EVENT;
+    if (IsOver()) return SHUTDOWN;
+    if (deadline == absl::InfiniteFuture()) {
+      waiter.channel = weak_channel_.lock();
+    }
+    AddWaiter(&waiter);
+  }
+  if (waiter.channel != nullptr) {
+    waiter.channel->call_target().transport->Wait(waiter.event);
+  }
+  if (!waiter.event.WaitUntil(deadline)) {
+    absl::MutexLock lock(&mutex_);
+    if (!waiter.event.is_set() && waiter.got == nullptr) {
+      RemoveWaiter(&waiter);
+      return TIMEOUT;
+    }
+  }
+  // Whoever took it out of the list sets it soon.
+  waiter.event.WaitUntil(absl::InfiniteFuture());
+  *event = waiter.got;
+  return *event == nullptr ? SHUTDOWN : GOT_EVENT;
+}
+
+internal::CompletionQueueTag* CompletionQueue::PopEvent() {
+  internal::CompletionQueueTag* const event = first_;
+  if (event == nullptr) return nullptr;
+  first_ = event->next_event_;
+  if (--under_way_ == 0 && shut_down_) WakeAll();
+  return event;
+}
+
+void CompletionQueue::AddWaiter(Waiter* waiter) {
+  waiter->next = waiters_;
+  if (waiters_ != nullptr) waiters_->previous = waiter;
+  waiters_ = waiter;
+}
+
+void CompletionQueue::RemoveWaiter(Waiter* waiter) {
+  if (waiter->previous != nullptr) waiter->previous->next = waiter->next;
+  if (waiter->next != nullptr) waiter->next->previous = waiter->previous;
+  if (waiters_ == waiter) waiters_ = waiter->next;
+}
+
+void CompletionQueue::WakeAll() {
+  while (waiters_ != nullptr) {
+    Waiter* const waiter = waiters_;
+    RemoveWaiter(waiter);
+    Wake(waiter);
+  }
+}
+
+}  // namespace rpc

@@ -1,0 +1,81 @@
+// Names without a namespace that gRPC C++ programs take from gRPC's C headers,
+// so that they need no change: the connectivity states, the words for
+// compression, the channel arguments, and GPR_ASSERT. Where gRPC's own headers
+// came first, theirs stay.
+#ifndef VERBENA_RPC_GRPC_NAMES_H_
+#define VERBENA_RPC_GRPC_NAMES_H_
+
+#include "absl/base/optimization.h"
+#include "rpc/compression.h"
+#include "rpc/grpc_argument_names.h"
+#include "rpc/transport.h"
+
+namespace rpc::internal {
+
+// Says so, and ends the process.
+[[noreturn]] void AssertionFailed(const char* condition, const char* file,
+                                  int line);
+
+}  // namespace rpc::internal
+
+#ifndef GPR_ASSERT
+#define GPR_ASSERT(condition)   \
+  (ABSL_PREDICT_TRUE(condition) \
+       ? static_cast<void>(0)   \
+       : ::rpc::internal::AssertionFailed(#condition, __FILE__, __LINE__))
+#endif
+
+#ifndef GRPC_IMPL_CODEGEN_CONNECTIVITY_STATE_H
+using grpc_connectivity_state = ::rpc::ConnectivityState;
+inline constexpr grpc_connectivity_state GRPC_CHANNEL_IDLE =
+    ::rpc::ConnectivityState::kIdle;
+inline constexpr grpc_connectivity_state GRPC_CHANNEL_CONNECTING =
+    ::rpc::ConnectivityState::kConnecting;
+inline constexpr grpc_connectivity_state GRPC_CHANNEL_READY =
+    ::rpc::ConnectivityState::kReady;
+inline constexpr grpc_connectivity_state GRPC_CHANNEL_TRANSIENT_FAILURE =
+    ::rpc::ConnectivityState::kTransientFailure;
+inline constexpr grpc_connectivity_state GRPC_CHANNEL_SHUTDOWN =
+    ::rpc::ConnectivityState::kShutdown;
+#endif
+
+#ifndef GRPC_IMPL_CODEGEN_COMPRESSION_TYPES_H
+using grpc_compression_algorithm = ::rpc::CompressionAlgorithm;
+using grpc_compression_level = ::rpc::CompressionLevel;
+inline constexpr grpc_compression_algorithm GRPC_COMPRESS_NONE =
+    ::rpc::COMPRESS_NONE;
+inline constexpr grpc_compression_algorithm GRPC_COMPRESS_DEFLATE =
+    ::rpc::COMPRESS_DEFLATE;
+inline constexpr grpc_compression_algorithm GRPC_COMPRESS_GZIP =
+    ::rpc::COMPRESS_GZIP;
+inline constexpr grpc_compression_algorithm GRPC_COMPRESS_ALGORITHMS_COUNT =
+    ::rpc::COMPRESS_ALGORITHMS_COUNT;
+inline constexpr grpc_compression_level GRPC_COMPRESS_LEVEL_NONE =
+    ::rpc::COMPRESS_LEVEL_NONE;
+inline constexpr grpc_compression_level GRPC_COMPRESS_LEVEL_LOW =
+    ::rpc::COMPRESS_LEVEL_LOW;
+inline constexpr grpc_compression_level GRPC_COMPRESS_LEVEL_MED =
+    ::rpc::COMPRESS_LEVEL_MED;
+inline constexpr grpc_compression_level GRPC_COMPRESS_LEVEL_HIGH =
+    ::rpc::COMPRESS_LEVEL_HIGH;
+inline constexpr grpc_compression_level GRPC_COMPRESS_LEVEL_COUNT =
+    ::rpc::COMPRESS_LEVEL_COUNT;
+#endif
+
+#ifndef GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH
+// See channel_arguments.h.
+#define GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS "grpc.client_idle_timeout_ms"
+#define GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS \
+  "grpc.initial_reconnect_backoff_ms"
+#define GRPC_ARG_KEEPALIVE_TIME_MS "grpc.keepalive_time_ms"
+#define GRPC_ARG_KEEPALIVE_TIMEOUT_MS "grpc.keepalive_timeout_ms"
+#define GRPC_ARG_MAX_MESSAGE_LENGTH GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH
+#define GRPC_ARG_MAX_METADATA_SIZE "grpc.max_metadata_size"
+#define GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH "grpc.max_receive_message_length"
+#define GRPC_ARG_MAX_RECONNECT_BACKOFF_MS "grpc.max_reconnect_backoff_ms"
+#define GRPC_ARG_MAX_SEND_MESSAGE_LENGTH "grpc.max_send_message_length"
+#define GRPC_ARG_MIN_RECONNECT_BACKOFF_MS "grpc.min_reconnect_backoff_ms"
+#define GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL "grpc.use_local_subchannel_pool"
+#endif
+
+#endif  // VERBENA_RPC_GRPC_NAMES_H_

@@ -1,0 +1,142 @@
+#include "rpc/internal/client_reactor_stream.h"
+
+#include <utility>
+
+#include "rpc/internal/callback_scope.h"
+
+namespace rpc::internal {
+
+// ---- The reactor's side.
+
+ClientStreamReactor::~ClientStreamReactor() {
+  if (stream_ != nullptr) stream_->NeverStart();
+}
+
+void ClientStreamReactor::StartCall() { stream_->StartCall(); }
+
+void ClientStreamReactor::AddMultipleHolds(int holds) {
+  stream_->AddHolds(holds);
+}
+
+void ClientStreamReactor::RemoveHold() { stream_->RemoveHold(); }
+
+// ---- The stream.
+
+ClientReactorStream::ClientReactorStream(std::shared_ptr<ClientStream> stream,
+                                         ConstMessageRef request,
+                                         MessageRef response,
+                                         ClientStreamReactor* reactor)
+    : stream_(std::move(stream)),
+      reactor_(*reactor),
+      request_(request),
+      response_(response),
+      early_(std::in_place) {}
+
+void ClientReactorStream::Create(ChannelInterface* channel,
+                                 const RpcMethod& method,
+                                 ClientContext* context,
+                                 ConstMessageRef request, MessageRef response,
+                                 ClientStreamReactor* reactor) {
+  reactor->stream_ = new ClientReactorStream(
+      ClientStream::Create(channel, method, context,
+                           ClientStream::Completions::kMayTakeLong),
+      request, response, reactor);
+}
+
+// The hold that is there from the start is that of the call's end. The others
+// are of the initial metadata, and of this function. The server may answer
+// before the stream knows its call well enough for what reactions begin.
+void ClientReactorStream::StartCall() {
+  UserScope scope;
+  Pause();
+  Hold(2);
+  stream_->WaitForInitialMetadata(&metadata_);
+  stream_->Finish(/*discard=*/false, &closed_);
+  Early early = std::move(*early_);
+  early_.reset();
+  stream_->StartCall(request_);
+  if (early.message.has_message()) {
+    stream_->Write(early.message, std::move(early.options), &write_);
+  }
+  if (early.writes_done) stream_->WritesDone(&writes_done_);
+  Release();
+  Continue();
+}
+
+void ClientReactorStream::Read(MessageRef message, BufferChain* attachment) {
+  UserScope scope;
+  Hold();
+  read_message_ = message;
+  read_attachment_ = attachment;
+  stream_->Read(&received_, &read_);
+}
+
+void ClientReactorStream::Write(ConstMessageRef message, WriteOptions options) {
+  UserScope scope;
+  Hold();
+  if (early_.has_value()) {
+    early_->message = message;
+    early_->options = std::move(options);
+  } else {
+    stream_->Write(message, std::move(options), &write_);
+  }
+}
+
+void ClientReactorStream::WritesDone() {
+  UserScope scope;
+  Hold();
+  if (early_.has_value()) {
+    early_->writes_done = true;
+  } else {
+    stream_->WritesDone(&writes_done_);
+  }
+}
+
+void ClientReactorStream::RemoveHold() {
+  UserScope scope;
+  Release();
+}
+
+void ClientReactorStream::React(Event event) {
+  CallbackScope scope(this);
+  switch (event) {
+    case kInitialMetadata:
+      reactor_.OnReadInitialMetadataDone(metadata_.ok());
+      break;
+    case kRead: {
+      const bool decoded =
+          read_.ok() &&
+          stream_->Decode(received_, read_message_, read_attachment_);
+      reactor_.OnReadDone(decoded);
+      break;
+    }
+    case kWrite:
+      reactor_.OnWriteDone(write_.ok());
+      break;
+    case kWritesDone:
+      reactor_.OnWritesDoneDone(writes_done_.ok());
+      break;
+    case kOver:
+    case kCancel:
+      break;
+  }
+  Release();
+}
+
+void ClientReactorStream::OnEnd() {
+  CallbackScope scope(this);
+  const Status status = response_.has_message() ? stream_->TakeStatus(response_)
+                                                : stream_->TakeStatus();
+  ClientStreamReactor& reactor = reactor_;
+  // The context may go with the reactor, and the channel with the stream.
+  stream_->Abandon();
+  reactor.stream_ = nullptr;
+  reactor.OnDone(status);
+  delete this;
+}
+
+void ClientReactorStream::PostReactions() {
+  if (!Executor::ForCallbacks().Post(this)) Run();
+}
+
+}  // namespace rpc::internal

@@ -1,0 +1,17 @@
+#include "rpc/internal/coroutine_server_stream.h"
+
+#include <utility>
+
+namespace rpc::internal {
+
+void CoroutineServerStream::Run() {
+  KeepPeer();
+  handler_.Begin([this] { return CallHandler(); }, this);
+}
+
+void CoroutineServerStream::OnTaskDone() {
+  RespondAtEnd(handler_.TakeStatus(), response());
+  Finished();
+}
+
+}  // namespace rpc::internal

@@ -1,0 +1,262 @@
+// Goal: generic stubs and services carry calls of all kinds by name and bytes.
+// Method: the service of streams.proto behind a generic proxy: a generic
+// service that passes each call on by a generic stub, message by message; and
+// generic clients of methods that are not streams.
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "rpc/rpc.h"
+#include "tests/e2e/device_under_test.h"
+#include "tests/e2e/endpoints.h"
+#include "tests/e2e/streams.rpc.pb.h"
+#include "tests/e2e/streams_services.h"
+
+namespace e2e {
+namespace {
+
+// One call on its way through the proxy: a stream on either side, each message
+// passed on as it comes. It goes when both sides are done.
+class Passage final {
+ public:
+  Passage(rpc::GenericCallbackServerContext* context, rpc::GenericStub* stub)
+      : front_(this), back_(this) {
+    out_context_.set_deadline(context->deadline());
+    stub->PrepareBidiStreamingCall(&out_context_, context->method(),
+                                   rpc::StubOptions(), &back_);
+    front_.StartRead(&request_);
+    back_.StartRead(&response_);
+    // Until the server behind has no more to say: what comes from the front is
+    // written from the front's reactions.
+    back_.AddHold();
+    back_.StartCall();
+  }
+
+  rpc::ServerGenericBidiReactor* front() { return &front_; }
+
+ private:
+  struct Front final : rpc::ServerGenericBidiReactor {
+    explicit Front(Passage* passage) : passage(*passage) {}
+    void OnReadDone(bool ok) override {
+      absl::MutexLock lock(&passage.mutex_);
+      if (!passage.back_is_open_) return;
+      if (ok) {
+        passage.back_.StartWrite(&passage.request_);
+      } else {
+        passage.back_.StartWritesDone();
+      }
+    }
+    void OnWriteDone(bool ok) override {
+      if (!ok) return passage.CloseBack();
+      absl::MutexLock lock(&passage.mutex_);
+      if (passage.back_is_open_) passage.back_.StartRead(&passage.response_);
+    }
+    void OnCancel() override { passage.out_context_.TryCancel(); }
+    void OnDone() override { passage.OneIsDone(); }
+    Passage& passage;
+  };
+  struct Back final : rpc::ClientBidiReactor<rpc::ByteBuffer, rpc::ByteBuffer> {
+    explicit Back(Passage* passage) : passage(*passage) {}
+    void OnReadDone(bool ok) override {
+      if (!ok) return passage.CloseBack();
+      passage.front_.StartWrite(&passage.response_);
+    }
+    void OnWriteDone(bool ok) override {
+      if (ok) passage.front_.StartRead(&passage.request_);
+    }
+    void OnDone(const rpc::Status& status) override {
+      passage.front_.Finish(status);
+      passage.OneIsDone();
+    }
+    Passage& passage;
+  };
+
+  // Nothing more comes from there, or is wanted.
+  void CloseBack() {
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!std::exchange(back_is_open_, false)) return;
+    }
+    back_.RemoveHold();
+  }
+  void OneIsDone() {
+    if (left_.fetch_sub(1) == 1) delete this;
+  }
+
+  Front front_;
+  Back back_;
+  rpc::ClientContext out_context_;
+  rpc::ByteBuffer request_;
+  rpc::ByteBuffer response_;
+  absl::Mutex mutex_;
+  bool back_is_open_ ABSL_GUARDED_BY(mutex_) = true;
+  std::atomic<int> left_{2};
+};
+
+class Proxy final : public rpc::CallbackGenericService {
+ public:
+  explicit Proxy(std::shared_ptr<rpc::Channel> channel)
+      : stub_(std::move(channel)) {}
+
+ private:
+  rpc::ServerGenericBidiReactor* CreateReactor(
+      rpc::GenericCallbackServerContext* context) override {
+    return (new Passage(context, &stub_))->front();
+  }
+
+  rpc::GenericStub stub_;
+};
+
+class GenericTest : public testing::Test {
+ protected:
+  GenericTest() {
+    EXPECT_TRUE(server_.ok()) << server_.status();
+    channel_ = Client(server_.address()).shared_channel();
+  }
+
+  // A server with no service but the generic one.
+  std::shared_ptr<rpc::Channel> StartProxy() {
+    proxy_.emplace(channel_);
+    rpc::ServerBuilder builder;
+    int port = 0;
+    builder.AddListeningPort(ServerUri(), rpc::InsecureServerCredentials(),
+                             &port);
+    builder.AddChannelArgument("verbena.device",
+                               TheDeviceUnderTest().server_device);
+    builder.RegisterCallbackGenericService(&*proxy_);
+    proxy_server_ = builder.BuildAndStart();
+    EXPECT_NE(proxy_server_, nullptr);
+    return Client(ServerUri(port)).shared_channel();
+  }
+
+  StreamsProgress progress_;
+  const std::unique_ptr<ServedStreams> streams_ =
+      ServeStreams(Api::kBlocking, &progress_);
+  Server server_{{}, ServerUri(), &streams_->service()};
+  std::shared_ptr<rpc::Channel> channel_;
+  std::optional<Proxy> proxy_;
+  std::unique_ptr<rpc::Server> proxy_server_;
+};
+
+TEST_F(GenericTest, AProxyPassesStreamsOn) {
+  const auto stub = Streams::NewStub(StartProxy());
+  TimedContext context;
+  const auto stream = stub->Chat(&context);
+  Item item;
+  Item answer;
+  for (int64_t i = 0; i < 200; ++i) {
+    item.set_number(i);
+    item.set_data(std::string(static_cast<size_t>(i) * 100, 'x'));
+    ASSERT_TRUE(stream->Write(item));
+    ASSERT_TRUE(stream->Read(&answer));
+    ASSERT_EQ(answer.number(), i);
+    ASSERT_EQ(answer.data(), item.data());
+  }
+  item.set_code(rpc::StatusCode::ABORTED);
+  EXPECT_TRUE(stream->Write(item));
+  EXPECT_FALSE(stream->Read(&answer));
+  EXPECT_TRUE(HasCode(stream->Finish(), rpc::StatusCode::ABORTED));
+}
+
+TEST_F(GenericTest, AProxyPassesMethodsOnThatAreNoStreams) {
+  // The probe's methods are unary, Count's server streams.
+  const std::shared_ptr<rpc::Channel> channel = StartProxy();
+  const auto probe = Probe::NewStub(channel);
+  for (const size_t bytes : {0, 100, 100'000, 1'000'000}) {
+    TimedContext context;
+    Blob request;
+    request.set_data(std::string(bytes, 'a'));
+    Blob response;
+    EXPECT_OK(probe->Echo(&context, request, &response));
+    EXPECT_EQ(response.data(), request.data());
+  }
+  TimedContext context;
+  Order order;
+  order.set_count(50);
+  const auto reader = Streams::NewStub(channel)->Count(&context, order);
+  Item item;
+  int count = 0;
+  while (reader->Read(&item)) ++count;
+  EXPECT_EQ(count, 50);
+  EXPECT_OK(reader->Finish());
+}
+
+TEST_F(GenericTest, AGenericStubCallsUnaryMethods) {
+  rpc::TemplatedGenericStub<Blob, Blob> stub(channel_);
+  Blob request;
+  request.set_data("some");
+  const std::string method = "/e2e.Probe/Echo";
+  {
+    TimedContext context;
+    Blob response;
+    absl::Notification done;
+    stub.UnaryCall(&context, method, {}, &request, &response,
+                   [&](const rpc::Status& status) {
+                     EXPECT_OK(status);
+                     done.Notify();
+                   });
+    done.WaitForNotification();
+    EXPECT_EQ(response.data(), "some");
+  }
+  TimedContext context;
+  Blob response;
+  rpc::Status status;
+  rpc::CompletionQueue queue;
+  const auto call = stub.PrepareUnaryCall(&context, method, request, &queue);
+  call->StartCall();
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_OK(status);
+  EXPECT_EQ(response.data(), "some");
+}
+
+TEST_F(GenericTest, AnUnknownMethodIsUnimplemented) {
+  rpc::GenericStub stub(channel_);
+  TimedContext context;
+  rpc::CompletionQueue queue;
+  rpc::ByteBuffer response;
+  rpc::Status status;
+  const auto call = stub.PrepareUnaryCall(&context, "/e2e.Probe/Nothing",
+                                          rpc::ByteBuffer(nullptr, 0), &queue);
+  call->StartCall();
+  call->Finish(&response, &status, nullptr);
+  void* tag = nullptr;
+  bool ok = false;
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNIMPLEMENTED));
+}
+
+TEST_F(GenericTest, AServerIsReachedFromItsOwnProcess) {
+  rpc::ChannelArguments arguments;
+  arguments.SetString("verbena.device", TheDeviceUnderTest().client_device);
+  TimedContext context;
+  Blob request;
+  request.set_data("some");
+  Blob response;
+  EXPECT_OK(Probe::NewStub(server_.server().InProcessChannel(arguments))
+                ->Echo(&context, request, &response));
+  EXPECT_EQ(response.data(), "some");
+}
+
+TEST_F(GenericTest, AServerTakesOneGenericService) {
+  Proxy another(channel_);
+  Proxy proxy(channel_);
+  rpc::ServerBuilder builder;
+  builder.AddListeningPort(ServerUri(), rpc::InsecureServerCredentials());
+  builder.RegisterCallbackGenericService(&proxy);
+  builder.RegisterCallbackGenericService(&another);
+  EXPECT_EQ(builder.BuildAndStartOrStatus().status().code(),
+            absl::StatusCode::kAlreadyExists);
+}
+
+}  // namespace
+}  // namespace e2e

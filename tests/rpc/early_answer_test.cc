@@ -1,0 +1,283 @@
+// Goal: what a transport brings before its StartCall has returned, as it may on
+// another thread, is as good as what comes later. Method: a transport of one
+// call that answers within StartCall, on a thread of its own.
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "rpc/generated_code.h"
+#include "rpc/rpc.h"
+#include "tests/rpc/echo.rpc.pb.h"
+
+namespace rpc::testing {
+namespace {
+
+constexpr uint64_t kHandle = 42;
+constexpr uint64_t kWindow = 65'536;
+
+class OneCallTransport final : public ClientTransport {
+ public:
+  // What comes before StartCall returns.
+  explicit OneCallTransport(std::function<void(CallSink&)> answer)
+      : answer_(std::move(answer)) {}
+
+  // What was done with the call's handle. Of another: nothing.
+  int sent() const {
+    absl::MutexLock lock(&mutex_);
+    return sent_;
+  }
+  uint64_t released() const {
+    absl::MutexLock lock(&mutex_);
+    return released_;
+  }
+
+  const Limits& limits() const override { return limits_; }
+  uint32_t RegisterMethod(std::string_view) override { return 0; }
+  CallHandle StartCall(const CallOptions&, OutgoingFrame&&,
+                       CallSink* sink) override {
+    sink_ = sink;
+    std::thread([&] { answer_(*sink); }).join();
+    return CallHandle{kHandle};
+  }
+  bool Send(CallHandle call, OutgoingFrame&&) override {
+    absl::MutexLock lock(&mutex_);
+    if (call.value == kHandle) ++sent_;
+    return true;
+  }
+  void Release(CallHandle call, uint64_t window_bytes, bool) override {
+    absl::MutexLock lock(&mutex_);
+    if (call.value == kHandle) released_ += window_bytes;
+  }
+  void Cancel(CallHandle call, absl::Status reason) override {
+    if (call.value == kHandle) sink_->OnClosed({std::move(reason), true});
+  }
+  void Wait(Event& event) override { event.WaitUntil(absl::InfiniteFuture()); }
+  void WakeWaiters() override {}
+  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override {
+    return Buffer::FromHeap(bytes);
+  }
+  ConnectivityState GetState(bool) override {
+    return ConnectivityState::kReady;
+  }
+  bool WaitForStateChange(ConnectivityState, absl::Time) override {
+    return false;
+  }
+  std::string device() const override { return "none"; }
+
+ private:
+  const Limits limits_ = {.max_header_bytes = 1'000,
+                          .copy_message_bytes = 1'000,
+                          .max_message_bytes = UINT64_MAX,
+                          .max_attachment_bytes = UINT64_MAX,
+                          .stream_window_bytes = kWindow};
+  const std::function<void(CallSink&)> answer_;
+  CallSink* sink_ = nullptr;
+  mutable absl::Mutex mutex_;
+  int sent_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t released_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class OneCallChannel final : public ChannelInterface {
+ public:
+  explicit OneCallChannel(ClientTransport* transport) {
+    target_.transport = transport;
+    target_.encode_limits =
+        internal::EncodeLimits(transport->limits(), UINT64_MAX);
+    target_.max_metadata_bytes = 1'000;
+  }
+
+  ConnectivityState GetState(bool try_to_connect) override {
+    return target_.transport->GetState(try_to_connect);
+  }
+  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override {
+    return target_.transport->AllocateBuffer(bytes);
+  }
+  const internal::CallTarget& call_target() const override { return target_; }
+  uint32_t RegisterMethod(const char* path) override {
+    return target_.transport->RegisterMethod(path);
+  }
+
+ private:
+  bool WaitForStateChangeUntil(ConnectivityState, absl::Time) override {
+    return false;
+  }
+
+  internal::CallTarget target_;
+};
+
+IncomingFrame EmptyMessage(uint64_t window_bytes = 0) {
+  IncomingFrame frame;
+  frame.has_message = true;
+  frame.window_bytes = window_bytes;
+  return frame;
+}
+
+class EarlyAnswerTest : public ::testing::Test {
+ protected:
+  void AnswerBy(std::function<void(CallSink&)> answer) {
+    transport_ = std::make_unique<OneCallTransport>(std::move(answer));
+    channel_ = std::make_shared<OneCallChannel>(transport_.get());
+  }
+  internal::RpcMethod Method(internal::RpcMethod::RpcType type) const {
+    return internal::RpcMethod("/rpc.testing.Echo/Some", type, channel_);
+  }
+
+  std::unique_ptr<OneCallTransport> transport_;
+  std::shared_ptr<OneCallChannel> channel_;
+  ClientContext context_;
+};
+
+// ---- Completion queues.
+
+class EarlyAnswerQueueTest : public EarlyAnswerTest {
+ protected:
+  // Begins a stream of responses; the `ok` of its beginning.
+  bool Begins() {
+    CompletionQueue queue;
+    const std::unique_ptr<ClientAsyncReader<SayResponse>> reader(
+        internal::ClientAsyncReaderFactory<SayResponse>::Create(
+            channel_.get(), &queue,
+            Method(internal::RpcMethod::SERVER_STREAMING), &context_,
+            SayRequest(), /*start=*/true, nullptr));
+    reader->Finish(&status_, nullptr);
+    void* tag;
+    bool ok = false;
+    bool ended = false;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_TRUE(queue.Next(&tag, &ended));
+    queue.Shutdown();
+    EXPECT_FALSE(queue.Next(&tag, &ended));
+    return ok;
+  }
+
+  Status status_;
+};
+
+TEST_F(EarlyAnswerQueueTest, ACallThatIsOverByThenHasBegun) {
+  AnswerBy([](CallSink& sink) {
+    IncomingFrame frame = EmptyMessage();
+    frame.end = true;
+    sink.OnFrame(frame);
+    sink.OnClosed({});
+  });
+  EXPECT_TRUE(Begins());
+  EXPECT_TRUE(status_.ok()) << status_;
+}
+
+TEST_F(EarlyAnswerQueueTest, OneThatFailedOnItsWayHasBegun) {
+  AnswerBy([](CallSink& sink) {
+    sink.OnClosed({absl::UnavailableError("broken"), true});
+  });
+  EXPECT_TRUE(Begins());
+  EXPECT_EQ(status_.error_code(), StatusCode::UNAVAILABLE);
+}
+
+TEST_F(EarlyAnswerQueueTest, OneThatNeverLeftHasNot) {
+  AnswerBy([](CallSink& sink) {
+    sink.OnClosed({absl::UnavailableError("nobody there"), false});
+  });
+  EXPECT_FALSE(Begins());
+  EXPECT_EQ(status_.error_code(), StatusCode::UNAVAILABLE);
+}
+
+// ---- Reactors.
+
+// Writes once there are initial metadata, and cancels in the end.
+class Writer final : public ClientBidiReactor<SayRequest, SayResponse> {
+ public:
+  explicit Writer(ClientContext* context) : context_(*context) {}
+
+  void OnReadInitialMetadataDone(bool ok) override {
+    EXPECT_TRUE(ok);
+    StartWrite(&request_);
+  }
+  void OnWriteDone(bool ok) override {
+    EXPECT_TRUE(ok) << "a write that was begun by a reaction";
+    context_.TryCancel();
+  }
+  void OnDone(const Status& status) override {
+    EXPECT_EQ(status.error_code(), StatusCode::CANCELLED) << status;
+    done_.Notify();
+  }
+  void Wait() { done_.WaitForNotification(); }
+
+ private:
+  ClientContext& context_;
+  SayRequest request_;
+  absl::Notification done_;
+};
+
+TEST_F(EarlyAnswerTest, AReactionToItCanWrite) {
+  AnswerBy([](CallSink& sink) {
+    IncomingFrame metadata;
+    sink.OnFrame(metadata);
+  });
+  Writer writer(&context_);
+  internal::ClientCallbackReaderWriterFactory<SayRequest, SayResponse>::Create(
+      channel_.get(), Method(internal::RpcMethod::BIDI_STREAMING), &context_,
+      &writer);
+  writer.StartCall();
+  writer.Wait();
+  EXPECT_EQ(transport_->sent(), 1);
+}
+
+class Reader final : public ClientReadReactor<SayResponse> {
+ public:
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    ++count_;
+    StartRead(&response_);
+  }
+  void OnDone(const Status& status) override {
+    EXPECT_TRUE(status.ok()) << status;
+    done_.Notify();
+  }
+  int Wait() {
+    done_.WaitForNotification();
+    return count_;
+  }
+  SayResponse* response() { return &response_; }
+
+ private:
+  SayResponse response_;
+  int count_ = 0;
+  absl::Notification done_;
+};
+
+TEST_F(EarlyAnswerTest, WhatReactionsReadGivesItsWindowBack) {
+  CallSink* open = nullptr;
+  AnswerBy([&](CallSink& sink) {
+    for (int i = 0; i < 2; ++i) {
+      IncomingFrame frame = EmptyMessage(kWindow / 2);
+      sink.OnFrame(frame);
+    }
+    open = &sink;
+  });
+  Reader reader;
+  SayRequest request;
+  internal::ClientCallbackReaderFactory<SayResponse>::Create(
+      channel_.get(), Method(internal::RpcMethod::SERVER_STREAMING), &context_,
+      &request, &reader);
+  reader.StartRead(reader.response());
+  reader.StartCall();
+  while (transport_->released() < kWindow) std::this_thread::yield();
+  IncomingFrame last;
+  last.end = true;
+  open->OnFrame(last);
+  open->OnClosed({});
+  EXPECT_EQ(reader.Wait(), 2);
+}
+
+}  // namespace
+}  // namespace rpc::testing

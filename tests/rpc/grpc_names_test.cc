@@ -1,0 +1,61 @@
+// Goal: names that gRPC programs use without a namespace mean here what they
+// mean there.
+#include "rpc/grpc_names.h"
+
+#include <memory>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "rpc/rpc.h"
+
+namespace {
+
+TEST(GrpcNamesTest, AnAssertionThatHoldsDoesNothing) {
+  int evaluated = 0;
+  GPR_ASSERT(++evaluated == 1);
+  EXPECT_EQ(evaluated, 1);
+}
+
+TEST(GrpcNamesDeathTest, AnAssertionThatFailsNamesItself) {
+  EXPECT_DEATH(GPR_ASSERT(1 + 1 == 3),
+               "grpc_names_test.cc:.*assertion failed: 1 \\+ 1 == 3");
+}
+
+TEST(GrpcNamesTest, StatesAreThoseOfChannels) {
+  rpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, -5);
+  const std::shared_ptr<rpc::Channel> broken = rpc::CreateCustomChannel(
+      "localhost:1", rpc::InsecureChannelCredentials(), arguments);
+  const grpc_connectivity_state state = broken->GetState(true);
+  EXPECT_EQ(state, GRPC_CHANNEL_SHUTDOWN);
+}
+
+TEST(GrpcNamesTest, ArgumentsAreKnown) {
+  for (const std::string name :
+       {GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
+        GRPC_ARG_KEEPALIVE_TIME_MS, GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+        GRPC_ARG_MAX_MESSAGE_LENGTH, GRPC_ARG_MAX_METADATA_SIZE,
+        GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+        GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
+        GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL}) {
+    // A string is no number: an argument that is known says so.
+    rpc::ChannelArguments arguments;
+    arguments.SetString(name, "many");
+    EXPECT_FALSE(rpc::ParseArguments(arguments).ok()) << name;
+  }
+}
+
+TEST(GrpcNamesTest, ArgumentsWithoutAnEffectAreTaken) {
+  for (const std::string name :
+       {GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+        GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, GRPC_ARG_MAX_CONNECTION_AGE_MS,
+        GRPC_ARG_ALLOW_REUSEPORT, GRPC_ARG_PRIMARY_USER_AGENT_STRING,
+        GRPC_COMPRESSION_CHANNEL_DEFAULT_LEVEL}) {
+    EXPECT_EQ(name.substr(0, 5), "grpc.");
+    rpc::ChannelArguments arguments;
+    arguments.SetString(name, "many");
+    EXPECT_TRUE(rpc::ParseArguments(arguments).ok()) << name;
+  }
+}
+
+}  // namespace
