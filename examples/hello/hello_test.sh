@@ -1,5 +1,5 @@
 #!/bin/bash
-# The example greets, and does so over the transport that README.md promises.
+# An example ($1) greets, and does so over the transport that README.md promises.
 set -euo pipefail
 answer=$("$1" Verbena)
 [[ $answer == 'Hello Verbena' ]] || {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "examples/kv/limits.h"
+#include "examples/kv/value_field.h"
 
 namespace kv {
 namespace {
@@ -28,16 +29,15 @@ std::shared_ptr<rpc::Channel> MakeChannel(const ClientOptions& options) {
                                   rpc::InsecureChannelCredentials(), arguments);
 }
 
-// Says where a value is, and puts it there.
-template <typename Request>
-void SetValue(rpc::BufferChain value, Request* request,
-              rpc::ClientContext* context) {
-  if (value.size() <= kMaxInlineValueBytes) {
-    request->set_inline_value(value.ToString());
-  } else {
-    request->set_attached_bytes(value.size());
-    context->set_attachment(std::move(value));
-  }
+// The value of a response or an event; empty where it has none. DATA_LOSS where
+// the attachment is not what the message says.
+template <typename Message>
+absl::StatusOr<rpc::BufferChain> TakeValue(const Message& message,
+                                           rpc::BufferChain attachment) {
+  const absl::Status checked = CheckAttachment(message, attachment);
+  if (!checked.ok()) return absl::DataLossError(checked.message());
+  if (message.has_attached_bytes()) return attachment;
+  return rpc::BufferChain(rpc::Buffer::CopyOf(message.inline_value()));
 }
 
 }  // namespace
@@ -88,18 +88,10 @@ absl::StatusOr<Value> Client::Get(std::string_view key) {
   GetResponse response;
   const rpc::Status status = stub_->Get(&context, request, &response);
   if (!status.ok()) return Explain(status, context);
-  Value value{.version = response.version()};
-  if (response.has_attached_bytes()) {
-    value.bytes = std::move(context.attachment());
-    if (value.bytes.size() != response.attached_bytes()) {
-      return absl::DataLossError(
-          absl::StrCat(options_.address, ": the value has ", value.bytes.size(),
-                       " bytes and should have ", response.attached_bytes()));
-    }
-  } else {
-    value.bytes.Append(rpc::Buffer::CopyOf(response.inline_value()));
-  }
-  return value;
+  absl::StatusOr<rpc::BufferChain> value =
+      TakeValue(response, std::move(context.attachment()));
+  if (!value.ok()) return Explain(value.status(), context);
+  return Value{.bytes = *std::move(value), .version = response.version()};
 }
 
 absl::StatusOr<PutResponse> Client::Put(std::string_view key,
@@ -108,7 +100,7 @@ absl::StatusOr<PutResponse> Client::Put(std::string_view key,
   SetDeadline(&context, value.size());
   PutRequest request;
   request.set_key(key.data(), key.size());
-  SetValue(std::move(value), &request, &context);
+  context.set_attachment(SetValue(std::move(value), &request));
   PutResponse response;
   const rpc::Status status = stub_->Put(&context, request, &response);
   if (!status.ok()) return Explain(status, context);
@@ -121,7 +113,7 @@ void Client::PutAsync(std::string_view key, rpc::BufferChain value,
   put->done = std::move(done);
   SetDeadline(&put->context, value.size());
   put->request.set_key(key.data(), key.size());
-  SetValue(std::move(value), &put->request, &put->context);
+  put->context.set_attachment(SetValue(std::move(value), &put->request));
   stub_->async()->Put(&put->context, &put->request, &put->response,
                       [this, put](rpc::Status status) {
                         const std::unique_ptr<AsyncPut> owned(put);
@@ -136,7 +128,7 @@ absl::StatusOr<CompareAndSwapResponse> Client::CompareAndSwap(
   CompareAndSwapRequest request;
   request.set_key(key.data(), key.size());
   request.set_expected_version(expected_version);
-  SetValue(std::move(value), &request, &context);
+  context.set_attachment(SetValue(std::move(value), &request));
   CompareAndSwapResponse response;
   const rpc::Status status =
       stub_->CompareAndSwap(&context, request, &response);
@@ -177,6 +169,42 @@ absl::StatusOr<StatsResponse> Client::Stats() {
   const rpc::Status status = stub_->Stats(&context, StatsRequest(), &response);
   if (!status.ok()) return Explain(status, context);
   return response;
+}
+
+absl::Status Client::Watch(const WatchRequest& request,
+                           WatchFunction on_event) {
+  rpc::ClientContext context;
+  const auto reader = stub_->Watch(&context, request);
+  WatchEvent event;
+  rpc::BufferChain attachment;
+  while (reader->Read(&event, &attachment)) {
+    absl::StatusOr<rpc::BufferChain> value =
+        TakeValue(event, std::move(attachment));
+    if (!value.ok()) return Explain(value.status(), context);
+    if (!on_event(event, *std::move(value))) return absl::OkStatus();
+  }
+  return Explain(reader->Finish(), context);
+}
+
+Client::Loading::Loading(Client& client, uint64_t value_bytes)
+    : client_(client) {
+  client_.SetDeadline(&context_, value_bytes);
+  writer_ = client_.stub_->Load(&context_, &summary_);
+}
+
+bool Client::Loading::Put(std::string_view key, rpc::BufferChain value) {
+  LoadRequest request;
+  request.set_key(key.data(), key.size());
+  rpc::BufferChain attachment = SetValue(std::move(value), &request);
+  return writer_->Write(
+      request, rpc::WriteOptions().set_attachment(std::move(attachment)));
+}
+
+absl::StatusOr<LoadSummary> Client::Loading::Finish() {
+  writer_->WritesDone();
+  const rpc::Status status = writer_->Finish();
+  if (!status.ok()) return client_.Explain(status, context_);
+  return summary_;
 }
 
 absl::StatusOr<rpc::BufferChain> Client::AllocateValue(uint64_t bytes) {

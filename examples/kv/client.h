@@ -21,6 +21,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -37,6 +38,10 @@ struct ClientOptions {
   // The server may be another user's; it has to allow it, too.
   bool allow_other_users = false;
 };
+
+// Of a Watch; see WatchEvent in kv.proto.
+using WatchFunction =
+    absl::FunctionRef<bool(const WatchEvent& event, rpc::BufferChain value)>;
 
 struct Value {
   rpc::BufferChain bytes;
@@ -70,6 +75,17 @@ class Client {
                                     std::string_view page_token);
   absl::StatusOr<StatsResponse> Stats();
 
+  // Sets many keys in one call.
+  //
+  //   kv::Client::Loading loading(client, total_bytes);
+  //   while (... && loading.Put(key, value)) {}
+  //   absl::StatusOr<LoadSummary> summary = loading.Finish();
+  class Loading;
+
+  // Calls `on_event` for each event, on this thread, until it returns false:
+  // then OK. Has no deadline.
+  absl::Status Watch(const WatchRequest& request, WatchFunction on_event);
+
   // Memory for a value of `bytes`: the heap's where it will be sent inside the
   // message, else registered. RESOURCE_EXHAUSTED: this process has too much
   // registered memory in use.
@@ -88,6 +104,28 @@ class Client {
   const ClientOptions options_;
   const std::shared_ptr<rpc::Channel> channel_;
   const std::unique_ptr<KeyValue::Stub> stub_;
+};
+
+// One call of Load. One that is not finished is called off; what was sent may
+// have been set. Thread rule: one thread at a time.
+class Client::Loading {
+ public:
+  // `value_bytes`: of all values together, for the deadline. `client` must
+  // outlive this object.
+  Loading(Client& client, uint64_t value_bytes);
+
+  // As Client::Put, but returns when the value is on its way. False: the call
+  // is over; Finish says why.
+  bool Put(std::string_view key, rpc::BufferChain value);
+
+  // Once.
+  absl::StatusOr<LoadSummary> Finish();
+
+ private:
+  Client& client_;
+  rpc::ClientContext context_;
+  LoadSummary summary_;
+  std::unique_ptr<rpc::ClientWriter<LoadRequest>> writer_;
 };
 
 }  // namespace kv

@@ -14,6 +14,7 @@
 #include "examples/kv/client.h"
 #include "examples/kv/command.h"
 #include "examples/kv/store_commands.h"
+#include "examples/kv/stream_commands.h"
 #include "examples/kv/tree_commands.h"
 #include "examples/kv/value_commands.h"
 
@@ -28,7 +29,7 @@ DEFINE_bool(allow_other_users, false,
             "on the software device: the server may be another user's (it "
             "needs --allow_other_users, too)");
 DEFINE_bool(json, false,
-            "list, stats, load, verify: print JSON, one object a line");
+            "list, stats, watch, load, verify: print JSON, one object a line");
 
 DECLARE_bool(help);
 DECLARE_bool(helpshort);
@@ -36,9 +37,10 @@ DECLARE_bool(helpshort);
 namespace kv {
 namespace {
 
-constexpr std::array<const Command*, 7> kCommands = {
-    &kGetCommand,   &kPutCommand,  &kDeleteCommand, &kListCommand,
-    &kStatsCommand, &kLoadCommand, &kVerifyCommand};
+constexpr std::array<const Command*, 9> kCommands = {
+    &kGetCommand,    &kPutCommand,   &kDeleteCommand,
+    &kListCommand,   &kStatsCommand, &kWatchCommand,
+    &kUploadCommand, &kLoadCommand,  &kVerifyCommand};
 
 const Command* FindCommand(std::string_view name) {
   for (const Command* command : kCommands) {

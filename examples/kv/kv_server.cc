@@ -147,6 +147,8 @@ ExitCode Serve() {
     return FactsOf(*server);
   });
 
+  // For rpc_cli: `rpc_cli describe ADDRESS` shows what can be called.
+  rpc::reflection::InitProtoReflectionServerBuilderPlugin();
   int port = 0;
   rpc::ServerBuilder builder;
   builder.AddListeningPort(FLAGS_address, rpc::InsecureServerCredentials(),
@@ -171,6 +173,7 @@ ExitCode Serve() {
                server->device());
   std::fflush(stdout);
   WaitForEndSignal();
+  service.EndWatches();
   server->Shutdown(absl::Now() + absl::Seconds(FLAGS_drain_seconds));
   return kExitOk;
 }

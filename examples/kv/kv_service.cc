@@ -6,32 +6,22 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "examples/kv/limits.h"
+#include "examples/kv/value_field.h"
 #include "examples/kv/value_placement.h"
 
 namespace kv {
 namespace {
 
-// The value of a PutRequest or a CompareAndSwapRequest, in the memory where it
-// is to be kept.
+// The value of a request, in the memory where it is to be kept.
 template <typename Request>
 absl::StatusOr<rpc::BufferChain> TakeValue(rpc::ServerContext* context,
-                                           const Request& request) {
+                                           const Request& request,
+                                           rpc::BufferChain attachment) {
+  const absl::Status checked = CheckAttachment(request, attachment);
+  if (!checked.ok()) return checked;
   if (!request.has_attached_bytes()) {
-    if (!context->attachment().empty()) {
-      return absl::InvalidArgumentError(
-          "the request has an attachment and does not say so: set "
-          "attached_bytes");
-    }
     return PlaceInlineValue(request.inline_value());
-  }
-  rpc::BufferChain attachment = std::move(context->attachment());
-  if (attachment.size() != request.attached_bytes()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("attached_bytes is ", request.attached_bytes(),
-                     " and the attachment has ", attachment.size()));
   }
   return PlaceAttachedValue(std::move(attachment), [context](size_t bytes) {
     return context->AllocateBuffer(bytes);
@@ -43,6 +33,7 @@ absl::StatusOr<rpc::BufferChain> TakeValue(rpc::ServerContext* context,
 KeyValueService::KeyValueService(
     Storage* storage, std::function<TransportFacts()> transport_facts)
     : storage_(*storage),
+      watchers_(storage),
       transport_facts_(std::move(transport_facts)),
       start_(absl::Now()) {}
 
@@ -54,23 +45,15 @@ rpc::Status KeyValueService::Get(rpc::ServerContext* context,
     return rpc::Status(rpc::StatusCode::NOT_FOUND, "no such key");
   }
   response->set_version(value->version);
-  const uint64_t bytes = value->bytes.size();
-  if (bytes > kMaxInlineValueBytes) {
-    response->set_attached_bytes(bytes);
-    context->set_attachment(std::move(value->bytes));
-  } else if (value->bytes.contiguous()) {
-    const std::string_view view = value->bytes.front_view();
-    response->set_inline_value(view.data(), view.size());
-  } else {
-    response->set_inline_value(value->bytes.ToString());
-  }
+  context->set_attachment(SetValue(std::move(value->bytes), response));
   return rpc::Status::OK;
 }
 
 rpc::Status KeyValueService::Put(rpc::ServerContext* context,
                                  const PutRequest* request,
                                  PutResponse* response) {
-  absl::StatusOr<rpc::BufferChain> value = TakeValue(context, *request);
+  absl::StatusOr<rpc::BufferChain> value =
+      TakeValue(context, *request, std::move(context->attachment()));
   if (!value.ok()) return value.status();
   const absl::StatusOr<uint64_t> version =
       storage_.Put(request->key(), *std::move(value));
@@ -89,7 +72,8 @@ rpc::Status KeyValueService::Delete(rpc::ServerContext* context,
 rpc::Status KeyValueService::CompareAndSwap(
     rpc::ServerContext* context, const CompareAndSwapRequest* request,
     CompareAndSwapResponse* response) {
-  absl::StatusOr<rpc::BufferChain> value = TakeValue(context, *request);
+  absl::StatusOr<rpc::BufferChain> value =
+      TakeValue(context, *request, std::move(context->attachment()));
   if (!value.ok()) return value.status();
   const absl::StatusOr<SwapResult> result = storage_.CompareAndSwap(
       request->key(), request->expected_version(), *std::move(value));
@@ -114,6 +98,30 @@ rpc::Status KeyValueService::List(rpc::ServerContext* context,
   }
   response->set_next_page_token(std::move(page->next_page_token));
   return rpc::Status::OK;
+}
+
+rpc::Status KeyValueService::Load(rpc::ServerContext* context,
+                                  rpc::ServerReader<LoadRequest>* reader,
+                                  LoadSummary* summary) {
+  LoadRequest request;
+  rpc::BufferChain attachment;
+  while (reader->Read(&request, &attachment)) {
+    absl::StatusOr<rpc::BufferChain> value =
+        TakeValue(context, request, std::move(attachment));
+    if (!value.ok()) return value.status();
+    const uint64_t bytes = value->size();
+    const absl::StatusOr<uint64_t> version =
+        storage_.Put(request.key(), *std::move(value));
+    if (!version.ok()) return version.status();
+    summary->set_keys(summary->keys() + 1);
+    summary->set_value_bytes(summary->value_bytes() + bytes);
+  }
+  return rpc::Status::OK;
+}
+
+rpc::ServerWriteReactor<WatchEvent>* KeyValueService::Watch(
+    rpc::CallbackServerContext* context, const WatchRequest* request) {
+  return watchers_.Start(*request);
 }
 
 rpc::Status KeyValueService::Stats(rpc::ServerContext* context,

@@ -22,6 +22,10 @@ inline constexpr uint32_t kMaxPageSize = 10000;
 // of long keys stays a message of a reasonable size.
 inline constexpr size_t kMaxPageKeyBytes = size_t{1} << 20;
 
+// Changes that wait for a client that watches. One that is further behind loses
+// what comes.
+inline constexpr size_t kMaxWaitingChanges = 1024;
+
 }  // namespace kv
 
 #endif  // VERBENA_EXAMPLES_KV_LIMITS_H_

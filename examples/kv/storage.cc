@@ -133,6 +133,7 @@ absl::StatusOr<SwapResult> Storage::Set(
   const uint64_t value_bytes = value.size();
   const uint64_t new_bytes = key.size() + MemoryOf(value) + kKeyOverheadBytes;
   StorageShard& shard = ShardOf(key);
+  uint64_t new_version = 0;
   {
     absl::MutexLock lock(&shard.mutex);
     const StorageNode* node = shard.Find(key);
@@ -141,9 +142,16 @@ absl::StatusOr<SwapResult> Storage::Set(
       return SwapResult{.swapped = false, .version = version};
     }
     if (Recharge(node == nullptr ? 0 : node->memory_bytes, new_bytes)) {
-      return SwapResult{.swapped = true,
-                        .version = shard.Set(key, &value, new_bytes)};
+      new_version = shard.Set(key, &value, new_bytes);
+      if (observer_ != nullptr) {
+        observer_->OnChange(
+            {.key = key, .version = new_version, .value_bytes = value_bytes});
+      }
     }
+  }
+  if (new_version != 0) {
+    if (observer_ != nullptr) observer_->AfterChange();
+    return SwapResult{.swapped = true, .version = new_version};
   }
   rejected_for_memory_.fetch_add(1, kRelaxed);
   return absl::ResourceExhaustedError(absl::StrCat(
@@ -177,7 +185,14 @@ bool Storage::Delete(std::string_view key) {
     node = shard.Remove(key);
     if (node == nullptr) return false;
     Recharge(node->memory_bytes, 0);
+    if (observer_ != nullptr) {
+      observer_->OnChange({.key = key,
+                           .deleted = true,
+                           .version = node->version,
+                           .value_bytes = node->value.size()});
+    }
   }
+  if (observer_ != nullptr) observer_->AfterChange();
   return true;
 }
 

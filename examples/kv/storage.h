@@ -84,6 +84,28 @@ struct StorageStats {
   uint64_t rejected_for_memory = 0;
 };
 
+// As observers hear of it.
+struct StorageChange {
+  std::string_view key;
+  bool deleted = false;
+  // Since the change; of a key that was deleted: before it.
+  uint64_t version = 0;
+  uint64_t value_bytes = 0;
+};
+
+// Hears of every change. Any thread.
+class StorageObserver {
+ public:
+  // While the key is locked: the changes of one key come in their order. Must
+  // not wait, nor call the storage.
+  virtual void OnChange(const StorageChange& change) = 0;
+  // Afterwards, on the same thread, without any lock.
+  virtual void AfterChange() = 0;
+
+ protected:
+  ~StorageObserver() = default;
+};
+
 class Storage {
  public:
   // What the limit counts for a key beside its bytes and its value's memory:
@@ -94,6 +116,9 @@ class Storage {
   ~Storage();
   Storage(const Storage&) = delete;
   Storage& operator=(const Storage&) = delete;
+
+  // Null: none, as at first. REQUIRES: nothing is being changed.
+  void SetObserver(StorageObserver* observer) { observer_ = observer; }
 
   // Nothing where there is no such key.
   std::optional<StoredValue> Get(std::string_view key);
@@ -131,6 +156,7 @@ class Storage {
 
   const uint64_t memory_limit_bytes_;
   std::vector<std::unique_ptr<StorageShard>> shards_;
+  StorageObserver* observer_ = nullptr;
   std::atomic<uint64_t> memory_used_bytes_{0};
   std::atomic<uint64_t> lists_{0};
   std::atomic<uint64_t> rejected_for_memory_{0};

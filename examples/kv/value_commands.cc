@@ -16,7 +16,7 @@
 #include "absl/types/span.h"
 #include "examples/kv/format.h"
 #include "examples/kv/output_file.h"
-#include "examples/kv/source_file.h"
+#include "examples/kv/value_of_file.h"
 
 DEFINE_string(output, "",
               "get: the file to write the value to, whole or not at all; "
@@ -64,24 +64,6 @@ absl::StatusOr<rpc::BufferChain> ValueOfStdin(Client& client) {
     value.Append(std::move(buffer));
     if (end) return value;
   }
-}
-
-absl::StatusOr<rpc::BufferChain> ValueOfFile(Client& client,
-                                             const std::string& path) {
-  const absl::StatusOr<SourceFile> file =
-      SourceFile::Open(path, /*follow_links=*/true);
-  if (!file.ok()) return file.status();
-  absl::StatusOr<rpc::BufferChain> value = client.AllocateValue(file->size());
-  if (!value.ok()) return value.status();
-  uint64_t offset = 0;
-  for (rpc::Buffer buffer : value->buffers()) {
-    const absl::Status status = file->Read(
-        offset, absl::MakeSpan(buffer.mutable_data(), buffer.size()));
-    if (!status.ok()) return status;
-    offset += buffer.size();
-  }
-  if (absl::Status status = file->CheckUnchanged(); !status.ok()) return status;
-  return value;
 }
 
 absl::StatusOr<rpc::BufferChain> ValueOfArguments(Client& client,

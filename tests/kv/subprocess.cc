@@ -39,20 +39,16 @@ int FileOf(std::string_view bytes) {
   return fd;
 }
 
-// In the child, between fork and exec.
-[[noreturn]] void Execute(const std::vector<std::string>& command, pid_t parent,
-                          int in_fd, int out_fd, int err_fd) {
+// In the child, between fork and exec: other threads may have held any lock, so
+// that system calls are all there is.
+[[noreturn]] void Execute(char* const* arguments, pid_t parent, int in_fd,
+                          int out_fd, int err_fd) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // it died before the line above
   ::dup2(in_fd, STDIN_FILENO);
   ::dup2(out_fd, STDOUT_FILENO);
   ::dup2(err_fd, STDERR_FILENO);
-  std::vector<char*> arguments;
-  for (const std::string& word : command) {
-    arguments.push_back(const_cast<char*>(word.c_str()));
-  }
-  arguments.push_back(nullptr);
-  ::execv(arguments[0], arguments.data());
+  ::execv(arguments[0], arguments);
   std::perror(arguments[0]);
   ::_exit(127);
 }
@@ -72,15 +68,30 @@ void ReadFrom(int* fd, std::string* text) {
 
 Subprocess::Subprocess(const std::vector<std::string>& command,
                        std::string_view in) {
+  Start(command, FileOf(in));
+}
+
+Subprocess::Subprocess(const std::vector<std::string>& command, OpenInput) {
+  int in[2];
+  Check(::pipe2(in, O_CLOEXEC) == 0, "pipe2");
+  in_fd_ = in[1];
+  Start(command, in[0]);
+}
+
+void Subprocess::Start(const std::vector<std::string>& command, int in_fd) {
+  std::vector<char*> arguments;
+  for (const std::string& word : command) {
+    arguments.push_back(const_cast<char*>(word.c_str()));
+  }
+  arguments.push_back(nullptr);
   int out[2];
   int err[2];
   Check(::pipe2(out, O_CLOEXEC) == 0, "pipe2");
   Check(::pipe2(err, O_CLOEXEC) == 0, "pipe2");
-  const int in_fd = FileOf(in);
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   Check(pid_ >= 0, "fork");
-  if (pid_ == 0) Execute(command, parent, in_fd, out[1], err[1]);
+  if (pid_ == 0) Execute(arguments.data(), parent, in_fd, out[1], err[1]);
   ::close(in_fd);
   ::close(out[1]);
   ::close(err[1]);
@@ -98,6 +109,20 @@ Subprocess::~Subprocess() {
 
 void Subprocess::Signal(int signal) const {
   if (pid_ > 0) ::kill(pid_, signal);
+}
+
+void Subprocess::Write(std::string_view text) {
+  ::signal(SIGPIPE, SIG_IGN);  // an error instead
+  while (!text.empty()) {
+    const ssize_t count = ::write(in_fd_, text.data(), text.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return;
+    text.remove_prefix(static_cast<size_t>(count));
+  }
+}
+
+void Subprocess::CloseInput() {
+  if (in_fd_ >= 0) ::close(std::exchange(in_fd_, -1));
 }
 
 bool Subprocess::ReadSome(absl::Time deadline) {
@@ -144,6 +169,7 @@ ProcessResult Subprocess::Finish(absl::Duration timeout) {
 }
 
 void Subprocess::CloseAll() {
+  CloseInput();
   if (out_fd_ >= 0) ::close(std::exchange(out_fd_, -1));
   if (err_fd_ >= 0) ::close(std::exchange(err_fd_, -1));
 }

@@ -14,7 +14,6 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "examples/kv/client.h"
-#include "examples/kv/kv_service.h"
 #include "examples/kv/limits.h"
 #include "examples/kv/load.h"
 #include "examples/kv/progress.h"
@@ -23,9 +22,9 @@
 #include "examples/kv/verify.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "rpc/rpc.h"
+#include "rpc/buffer.h"
+#include "tests/kv/loopback_store.h"
 #include "tests/kv/temp_tree.h"
-#include "tests/rpc/loopback_transport.h"
 
 namespace kv {
 namespace {
@@ -40,35 +39,24 @@ class TreeTransferTest : public ::testing::TestWithParam<int> {
   }
 
   void Start(const StorageOptions& options, uint64_t network_memory_bytes) {
-    client_.reset();
-    server_.reset();
-    service_.reset();
-    storage_ = std::make_unique<Storage>(options);
-    network_ = std::make_unique<rpc::testing::LoopbackNetwork>(
-        rpc::testing::LoopbackOptions{
-            .threads = GetParam(),
-            .memory_budget_bytes = network_memory_bytes});
-    service_ = std::make_unique<KeyValueService>(storage_.get());
-    rpc::ServerBuilder builder;
-    builder.AddListeningPort(network_->address(),
-                             rpc::InsecureServerCredentials());
-    builder.RegisterService(service_.get());
-    server_ = builder.BuildAndStart();
-    ASSERT_NE(server_, nullptr);
-    client_ =
-        std::make_unique<Client>(ClientOptions{.address = network_->address()});
+    store_ = std::make_unique<LoopbackStore>(
+        options, rpc::testing::LoopbackOptions{
+                     .threads = GetParam(),
+                     .memory_budget_bytes = network_memory_bytes});
   }
+
+  Client& client() { return store_->client(); }
 
   LoadReport Load(const LoadOptions& options = {}) {
     const Tree tree = *WalkTree(temp_.root());
     Progress progress("loading", 0, 0, {.out = log_.get()});
-    return LoadTree(*client_, tree, tree.RootWithSlash(), options, progress);
+    return LoadTree(client(), tree, tree.RootWithSlash(), options, progress);
   }
 
   VerifyReport Verify(int threads = 2) {
     const Tree tree = *WalkTree(temp_.root());
     Progress progress("verifying", 0, 0, {.out = log_.get()});
-    return VerifyTree(*client_, tree, tree.RootWithSlash(),
+    return VerifyTree(client(), tree, tree.RootWithSlash(),
                       {.threads = threads}, progress);
   }
 
@@ -90,41 +78,38 @@ class TreeTransferTest : public ::testing::TestWithParam<int> {
   TempTree temp_;
   const std::unique_ptr<FILE, int (*)(FILE*)> log_{std::tmpfile(),
                                                    &std::fclose};
-  std::unique_ptr<rpc::testing::LoopbackNetwork> network_;
-  std::unique_ptr<Storage> storage_;
-  std::unique_ptr<KeyValueService> service_;
-  std::unique_ptr<rpc::Server> server_;
-  std::unique_ptr<Client> client_;
+  std::unique_ptr<LoopbackStore> store_;
 };
 
 TEST_P(TreeTransferTest, ClientCallsWorkInlineAndAttached) {
   for (const size_t bytes : {size_t{0}, size_t{1}, kMaxInlineValueBytes,
                              kMaxInlineValueBytes + 1, size_t{1} << 20}) {
-    rpc::BufferChain value = *client_->AllocateValue(bytes);
+    rpc::BufferChain value = *client().AllocateValue(bytes);
     for (rpc::Buffer buffer : value.buffers()) {
       std::fill_n(reinterpret_cast<char*>(buffer.mutable_data()), buffer.size(),
                   'v');
     }
-    const PutResponse put = *client_->Put("key", value);
-    const Value got = *client_->Get("key");
+    const PutResponse put = *client().Put("key", value);
+    const Value got = *client().Get("key");
     EXPECT_EQ(got.version, put.version());
     EXPECT_TRUE(got.bytes.ToString() == std::string(bytes, 'v')) << bytes;
 
     const CompareAndSwapResponse late =
-        *client_->CompareAndSwap("key", put.version() + 1, value);
+        *client().CompareAndSwap("key", put.version() + 1, value);
     EXPECT_FALSE(late.swapped());
     EXPECT_TRUE(
-        client_->CompareAndSwap("key", put.version(), value)->swapped());
+        client().CompareAndSwap("key", put.version(), value)->swapped());
   }
-  EXPECT_EQ(client_->List("", 0, "")->entries_size(), 1);
-  EXPECT_EQ(client_->Stats()->keys(), 1u);
-  EXPECT_TRUE(client_->Delete("key")->deleted());
+  EXPECT_EQ(client().List("", 0, "")->entries_size(), 1);
+  EXPECT_EQ(client().Stats()->keys(), 1u);
+  EXPECT_TRUE(client().Delete("key")->deleted());
 }
 
 TEST_P(TreeTransferTest, ErrorsNameTheServer) {
-  const absl::Status status = client_->Get("nowhere").status();
+  const absl::Status status = client().Get("nowhere").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(network_->address()));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr(store_->network().address()));
 }
 
 // Neither is to be taken for the server's answer about a key.
@@ -163,7 +148,7 @@ TEST_P(TreeTransferTest, LoadWaitsForMemoryThatItsOwnCallsHold) {
   WriteFiles(5, 10'000);
   EXPECT_EQ(Load().files, 5u);
   // The store holds this much of the network's memory for good.
-  const uint64_t held = network_->bytes_in_use();
+  const uint64_t held = store_->network().bytes_in_use();
   Start({.memory_limit_bytes = uint64_t{1} << 30}, held * 2 + 40'000);
   EXPECT_EQ(Load().files, 5u);
 }
@@ -179,7 +164,7 @@ TEST_P(TreeTransferTest, AFullServerEndsTheLoad) {
 
 TEST_P(TreeTransferTest, AServerThatIsGoneEndsLoadAndVerify) {
   WriteFiles(50, 10'000);
-  network_->set_unreachable(true);
+  store_->network().set_unreachable(true);
   EXPECT_EQ(Load().fatal.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(Verify().fatal.code(), absl::StatusCode::kUnavailable);
 }
@@ -191,14 +176,14 @@ TEST_P(TreeTransferTest, FilesThatVanishAreNamed) {
   std::filesystem::remove(temp_.PathOf("file3"));
   Progress progress("loading", 0, 0, {.out = log_.get()});
   const LoadReport load =
-      LoadTree(*client_, tree, tree.RootWithSlash(), {}, progress);
+      LoadTree(client(), tree, tree.RootWithSlash(), {}, progress);
   EXPECT_EQ(load.files, 9u);
   EXPECT_EQ(load.failed_files, 1u);
   EXPECT_TRUE(load.fatal.ok());
   EXPECT_THAT(Log(), HasSubstr(temp_.PathOf("file3")));
 
   const VerifyReport verify =
-      VerifyTree(*client_, tree, tree.RootWithSlash(), {}, progress);
+      VerifyTree(client(), tree, tree.RootWithSlash(), {}, progress);
   EXPECT_EQ(verify.same_files, 9u);
   EXPECT_EQ(verify.unreadable_files, 1u);
   EXPECT_EQ(verify.missing_files, 0u);
@@ -244,7 +229,7 @@ TEST_P(TreeTransferTest, NeverStoresAMixtureOfTwoStates) {
     if (Load().files == 0) continue;
     ++stored_states;
     const std::string stored =
-        client_->Get(temp_.PathOf("busy"))->bytes.ToString();
+        client().Get(temp_.PathOf("busy"))->bytes.ToString();
     // Empty, or a part: the writer truncates first, and writes in pieces. Those
     // are states of the file too.
     EXPECT_EQ(stored.find_first_not_of(stored.substr(0, 1)), std::string::npos);
