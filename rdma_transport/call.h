@@ -11,12 +11,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "rdma_transport/frame.h"
+#include "rdma_transport/held_frames.h"
 #include "rdma_transport/owned_frame.h"
 #include "rdma_transport/timer_wheel.h"
 #include "rpc/buffer.h"
@@ -36,16 +36,6 @@ class CallOwner {
 
  protected:
   ~CallOwner() = default;
-};
-
-// A frame that waits for its call's callbacks: behind another one, or for its
-// offered parts to be read.
-struct HeldFrame {
-  bool ready = true;
-  // On a server, the frame that opened the call.
-  bool opens = false;
-  rpc::IncomingFrame frame;
-  std::string header;  // frame.header's bytes
 };
 
 // What a call begins with anew each time; see Call.
@@ -98,7 +88,7 @@ struct CallState {
 };
 
 struct Call final : public Timer, public CallState {
-  std::vector<std::unique_ptr<HeldFrame>> inbox;  // almost always empty
+  HeldFrames inbox;  // almost always empty
   // Frames that wait for send_window, or for a connection; null: none.
   std::unique_ptr<std::deque<OwnedFrame>> held_back;
   rpc::CallOutcome outcome;

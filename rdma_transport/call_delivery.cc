@@ -49,8 +49,7 @@ HeldFrame* CallDelivery::Hold(Call& call, bool opens) {
   auto held = std::make_unique<HeldFrame>();
   held->ready = false;
   held->opens = opens;
-  call.inbox.push_back(std::move(held));
-  return call.inbox.back().get();
+  return call.inbox.push_back(std::move(held));
 }
 
 void CallDelivery::Complete(Call& call, HeldFrame* held) {
@@ -89,15 +88,14 @@ void CallDelivery::CloseAfterLastFrame(Call& call) {
 }
 
 bool CallDelivery::HasEvent(const Call& call) const {
-  if (!call.inbox.empty()) return call.inbox.front()->ready;
+  if (!call.inbox.empty()) return call.inbox.front().ready;
   return call.closed || call.sent_count > 0;
 }
 
 void CallDelivery::DeliverNext(Call& call) {
   if (call.busy || !HasEvent(call)) return;
   if (!call.inbox.empty()) {
-    const std::unique_ptr<HeldFrame> held = std::move(call.inbox.front());
-    call.inbox.erase(call.inbox.begin());
+    const std::unique_ptr<HeldFrame> held = call.inbox.pop_front();
     if (held->frame.end && call.is_client && call.connection != nullptr) {
       call.connection->FinishCall(call);
     }

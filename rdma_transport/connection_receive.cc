@@ -327,8 +327,10 @@ void Connection::OnWindow(const FrameView& view) {
 void Connection::Release(Call& call, uint64_t window_bytes, bool drained) {
   if (call.connection != this || call.received_end) return;
   auto grant = static_cast<int64_t>(window_bytes);
-  // The reader is faster than the window lets the peer be.
-  if (drained && std::exchange(call.window_is_wanted, false)) {
+  // The reader is faster than the window lets the peer be; not so where frames
+  // wait for its callbacks.
+  if (drained && call.inbox.empty() &&
+      std::exchange(call.window_is_wanted, false)) {
     const int64_t extra =
         std::min(call.window_size, kMaxStreamWindow - call.window_size);
     call.window_size += extra;

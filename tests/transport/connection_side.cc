@@ -256,6 +256,7 @@ std::vector<size_t> Side::message_sizes() const {
 
 void Side::OnStreamFrame(rpc::CallHandle handle,
                          const rpc::IncomingFrame& frame) {
+  ++frames_;
   absl::MutexLock lock(&mutex_);
   message_sizes_.push_back(frame.message.size());
   if (frame.window_bytes == 0) return;

@@ -185,6 +185,8 @@ class Side final : public ConnectionOwner,
   int answered() const { return answered_; }  // a client's calls
   int failed() const { return failed_; }
   int sent() const { return sent_; }  // frames, by OnSent
+  // That came, of calls and answers.
+  int frames() const { return frames_; }
   // How many receives more than promised to peers were posted, at least, when
   // an answer, which grants credits, had been sent.
   int least_spare_receives() const { return least_spare_receives_; }
@@ -228,6 +230,7 @@ class Side final : public ConnectionOwner,
   std::atomic<int> answered_{0};
   std::atomic<int> failed_{0};
   std::atomic<int> sent_{0};
+  std::atomic<int> frames_{0};
   std::atomic<int> least_spare_receives_{std::numeric_limits<int>::max()};
   std::vector<Connection*> connections_;  // the driver's
   std::deque<std::string> paths_;         // the driver's: of calls so far
