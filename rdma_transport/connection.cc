@@ -367,6 +367,7 @@ void Connection::Close(const absl::Status& why) {
   poller_->timers().Cancel(&offer_timer_);
   poller_->timers().Cancel(&keepalive_timer_);
   queue_.clear();
+  due_windows_.clear();
   early_.clear();
   invalidations_.clear();
   waiting_reads_.clear();

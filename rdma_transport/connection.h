@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -110,6 +111,9 @@ class Connection final : public PolledConnection, public CmEventHandler {
   // Whether a further call can be opened: there is a free slot.
   bool HasFreeSlot() const;
   size_t live_calls() const { return live_calls_; }
+  // Frames that wait for credits or for the device. A stream's window that is
+  // to grow counts once, however often.
+  size_t waiting_frames() const { return queue_.size() + due_windows_.size(); }
   const std::string& peer() const { return peer_name_; }
 
   // Keeps the object (not the connection) alive.
@@ -196,6 +200,14 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
   bool Submit(Outgoing& out);
   void SendHeldBack(Call& call);
+  bool CanSendNow() {
+    return state_ == State::kUp && send_credits_.CanSend() && HasSendRoom(1);
+  }
+  void GrantStreamWindow(const Call& call, int64_t bytes);
+  void SendWindow(const OfferKey& key, uint32_t bytes);
+  // False: some wait still, or the connection is closed.
+  bool SendDueWindows();
+  void ForgetDueWindowsOfGoneCalls();
   void NotifySent(rpc::CallHandle call);
   bool IsPointless(const Outgoing& out) const;
   absl::Status PrepareOpen(Outgoing& out);
@@ -330,6 +342,11 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool sign_wanted_ = false;       // from the peer, since then
   bool answer_due_ = false;        // to a peer that wants a sign
   std::deque<QueuedFrame> queue_;
+  // What calls' windows are to grow by once there are credits, by handle: one
+  // entry a call, however often its application takes something. A window frame
+  // in queue_ keeps the place of all of them.
+  std::map<uint64_t, uint64_t> due_windows_;
+  uint64_t last_due_window_ = 0;  // the handle of the one sent last
 
   // Invalidations that found no room in the send queue.
   std::deque<std::pair<uint64_t, uint32_t>> invalidations_;  // offer, key

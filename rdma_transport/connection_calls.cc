@@ -129,6 +129,63 @@ void Connection::SendHeldBack(Call& call) {
   }
 }
 
+// ---- What the peer may send.
+
+// A peer that withholds credits, and goes on sending, must not have window
+// frames pile up here: those of a call become one.
+void Connection::GrantStreamWindow(const Call& call, int64_t bytes) {
+  while (bytes > 0 && queue_.empty() && CanSendNow()) {
+    const auto part =
+        static_cast<uint32_t>(std::min<int64_t>(bytes, UINT32_MAX));
+    SendWindow({call.slot, call.sequence}, part);
+    bytes -= part;
+  }
+  if (bytes <= 0 || state_ != State::kUp) return;
+  if (due_windows_.empty()) {
+    if (!send_credits_.CanSend()) starved_ = true;
+    queue_.emplace_back().out.fields.kind = FrameKind::kWindow;
+  }
+  due_windows_[call.handle.value] += static_cast<uint64_t>(bytes);
+  if (due_windows_.size() > 2 * live_calls_) ForgetDueWindowsOfGoneCalls();
+}
+
+void Connection::SendWindow(const OfferKey& key, uint32_t bytes) {
+  Outgoing out;
+  out.fields.kind = FrameKind::kWindow;
+  out.fields.slot = key.slot;
+  out.fields.call_sequence = key.call_sequence;
+  out.fields.detail = bytes;
+  (void)Post(out);  // of a frame this small, with room for it
+}
+
+// In turns, so that a few credits at a time serve all calls.
+bool Connection::SendDueWindows() {
+  while (!due_windows_.empty()) {
+    if (!CanSendNow()) {
+      if (!send_credits_.CanSend()) starved_ = true;
+      return false;
+    }
+    auto due = due_windows_.upper_bound(last_due_window_);
+    if (due == due_windows_.end()) due = due_windows_.begin();
+    last_due_window_ = due->first;
+    const Call* const call = poller_->calls().Find({due->first});
+    const bool gone = call == nullptr || call->connection != this;
+    const auto part =
+        static_cast<uint32_t>(std::min<uint64_t>(due->second, UINT32_MAX));
+    due->second -= part;
+    if (gone || due->second == 0) due_windows_.erase(due);
+    if (!gone) SendWindow({call->slot, call->sequence}, part);
+  }
+  return state_ == State::kUp;
+}
+
+void Connection::ForgetDueWindowsOfGoneCalls() {
+  std::erase_if(due_windows_, [this](const auto& due) {
+    const Call* const call = poller_->calls().Find({due.first});
+    return call == nullptr || call->connection != this;
+  });
+}
+
 bool Connection::SendFrame(Call& call, rpc::OutgoingFrame& frame,
                            Outgoing& out) {
   const bool wants_window = std::exchange(call.was_held_back, false);

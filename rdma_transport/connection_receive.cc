@@ -337,12 +337,7 @@ void Connection::Release(Call& call, uint64_t window_bytes, bool drained) {
     grant += extra;
   }
   call.receive_window += grant;
-  while (grant > 0) {
-    const auto part =
-        static_cast<uint32_t>(std::min<int64_t>(grant, UINT32_MAX));
-    SendControl(FrameKind::kWindow, {call.slot, call.sequence}, part);
-    grant -= part;
-  }
+  GrantStreamWindow(call, grant);
 }
 
 // ---- Credits.

@@ -156,6 +156,11 @@ void Connection::FlushQueue() {
       return;
     }
     Outgoing& out = queue_.front().out;
+    if (out.fields.kind == FrameKind::kWindow) {
+      if (!SendDueWindows()) return;
+      queue_.pop_front();
+      continue;
+    }
     if (IsPointless(out)) {
       queue_.pop_front();
       continue;

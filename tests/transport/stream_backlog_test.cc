@@ -127,5 +127,118 @@ TEST_F(StreamBacklogTest, WhileFramesWaitTheWindowDoesNotGrow) {
   EXPECT_TRUE(Eventually([&] { return server_.frames() >= 101; }));
 }
 
+// ---- A peer that grants nothing, for it does not look at what comes.
+
+class DueWindowsTest : public StreamBacklogTest {
+ protected:
+  // Has the server release so many bytes, one at a time, of each of its calls
+  // while the client's driver does nothing; returns how many frames wait then.
+  size_t WaitingAfterReleasing(int bytes) {
+    size_t waiting = 0;
+    client_.Do([&] {
+      server_.Do([&] {
+        for (int i = 0; i < bytes; ++i) {
+          server_.poller().calls().ForEach([](Call& call) {
+            call.connection->Release(call, 1, /*drained=*/false);
+          });
+        }
+        server_.poller().calls().ForEach(
+            [&](Call& call) { waiting = call.connection->waiting_frames(); });
+      });
+    });
+    return waiting;
+  }
+  int64_t WindowOf(rpc::CallHandle stream) {
+    int64_t window = 0;
+    client_.Do([&] {
+      Call* const call = client_.poller().calls().Find(stream);
+      if (call != nullptr) window = call->send_window;
+    });
+    return window;
+  }
+};
+
+TEST_F(DueWindowsTest, OnesOfACallBecomeOne) {
+  const rpc::CallHandle stream = OpenStream();
+  const int64_t window = WindowOf(stream);
+  EXPECT_LE(WaitingAfterReleasing(100'000), 2u);
+  EXPECT_TRUE(Eventually([&] { return WindowOf(stream) == window + 100'000; }))
+      << WindowOf(stream) - window;
+  EXPECT_LE(WaitingAfterReleasing(1'000), 2u);
+  EXPECT_TRUE(Eventually([&] { return WindowOf(stream) == window + 101'000; }));
+}
+
+TEST_F(DueWindowsTest, AreSentOfEachCallThatIsThereStill) {
+  constexpr int kStreams = 500;  // more than there are credits
+  std::vector<rpc::CallHandle> streams;
+  for (int i = 0; i < kStreams; ++i) streams.push_back(OpenStream());
+  const int64_t window = WindowOf(streams.front());
+  client_.Do([&] {
+    server_.Do([&] {
+      std::vector<Call*> calls;
+      server_.poller().calls().ForEach(
+          [&](Call& call) { calls.push_back(&call); });
+      for (Call* const call : calls) {
+        call->connection->Release(*call, 1'000, /*drained=*/false);
+      }
+      Connection* const connection = calls.front()->connection;
+      // Windows take part in the order of what waits.
+      for (size_t i = 0; i < calls.size(); i += 2) {
+        connection->ResetCall(*calls[i], absl::AbortedError("by the test"));
+      }
+      EXPECT_LE(connection->waiting_frames(), 1u + kStreams + kStreams / 2);
+    });
+  });
+  EXPECT_TRUE(Eventually([&] { return client_.failed() == kStreams / 2; }));
+  EXPECT_TRUE(Eventually([&] {
+    int grown = 0;
+    for (const rpc::CallHandle stream : streams) {
+      grown += WindowOf(stream) == window + 1'000;
+    }
+    return grown == kStreams / 2;
+  }));
+  EXPECT_EQ(client_.down(), 0);
+}
+
+TEST_F(DueWindowsTest, OfCallsThatAreGoneDoNotPileUp) {
+  size_t waiting = 0;
+  std::vector<rpc::CallHandle> streams;
+  for (int i = 0; i < 300; ++i) streams.push_back(OpenStream());
+  client_.Do([&] {
+    server_.Do([&] {
+      std::vector<Call*> calls;
+      server_.poller().calls().ForEach(
+          [&](Call& call) { calls.push_back(&call); });
+      Connection* const connection = calls.front()->connection;
+      const auto release = [&](Call* call) {
+        connection->Release(*call, 1, /*drained=*/false);
+      };
+      std::for_each(calls.begin(), calls.end(), release);
+      for (size_t i = 1; i < calls.size(); ++i) {
+        connection->ResetCall(*calls[i], absl::AbortedError("by the test"));
+      }
+      const size_t before = connection->waiting_frames();
+      release(calls.front());
+      waiting = before - connection->waiting_frames();
+    });
+  });
+  EXPECT_GT(waiting, 0u) << "those of the calls that were reset";
+}
+
+TEST_F(DueWindowsTest, GoWithTheirConnection) {
+  OpenStream();
+  client_.Do([&] {
+    server_.Do([&] {
+      server_.poller().calls().ForEach([](Call& call) {
+        for (int i = 0; i < 1'000; ++i) {
+          call.connection->Release(call, 1, /*drained=*/false);
+        }
+      });
+    });
+    connection_->Close(absl::AbortedError("by the test"));
+  });
+  EXPECT_TRUE(Eventually([&] { return server_.down() == 1; }));
+}
+
 }  // namespace
 }  // namespace rdma
