@@ -68,6 +68,7 @@ void CallDelivery::Close(Call& call, rpc::CallOutcome outcome) {
   if (call.closed) return;
   if (!outcome.status.ok()) {
     call.cut_off.store(true, std::memory_order_release);
+    if (call.busy && !call.is_client) server_sink_->OnCutOff(call.handle);
   }
   call.outcome = std::move(outcome);
   CloseInOrder(call);

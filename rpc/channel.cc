@@ -38,7 +38,8 @@ Channel::Channel(std::unique_ptr<ClientTransport> transport,
       target_{.transport = transport_.get(),
               .encode_limits = internal::EncodeLimits(
                   transport_->limits(), options.max_send_message_bytes),
-              .max_metadata_bytes = options.max_metadata_bytes} {}
+              .max_metadata_bytes = options.max_metadata_bytes,
+              .channel = this} {}
 
 Channel::Channel(Status error) : target_{.error = std::move(error)} {}
 

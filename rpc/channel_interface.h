@@ -17,6 +17,7 @@
 #include "rpc/transport.h"
 
 namespace rpc {
+class ChannelInterface;
 namespace internal {
 
 // What calls on a channel go through.
@@ -25,6 +26,7 @@ struct CallTarget {
   Status error;
   EncodeLimits encode_limits;
   size_t max_metadata_bytes = 0;  // received
+  ChannelInterface* channel = nullptr;
 };
 
 }  // namespace internal

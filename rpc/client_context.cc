@@ -1,13 +1,88 @@
 #include "rpc/client_context.h"
 
+#include <algorithm>
+
 #include "absl/status/status.h"
+#include "rpc/channel_interface.h"
+#include "rpc/internal/child_calls.h"
+#include "rpc/internal/sent_metadata.h"
+#include "rpc/server_context.h"
 
 namespace rpc {
 
+class ClientContext::Parent {
+ public:
+  Parent() = default;
+  ~Parent() {
+    if (self_ == nullptr) return;
+    internal::ChildCalls::Get().Remove(name_, self_);
+    self_->End();
+  }
+
+  // The parent's end cancels `context`, until this is destroyed.
+  void CancelWith(internal::ServerCallControl& parent, ClientContext* context) {
+    self_ = std::make_shared<internal::ChildCall>(
+        [context] { context->TryCancel(); });
+    name_ = parent.AddChild(self_);
+  }
+
+  absl::Time deadline = absl::InfiniteFuture();
+  // Where the call may be cancelled by another thread; see TryCancel.
+  std::shared_ptr<const ChannelInterface> channel;
+
+ private:
+  internal::ParentCall name_;
+  std::shared_ptr<internal::ChildCall> self_;  // null: not to be cancelled
+};
+
+ClientContext::SentMetadata::SentMetadata() = default;
+ClientContext::SentMetadata::~SentMetadata() = default;
+
+ClientContext::SentMetadata& ClientContext::sent() {
+  if (sent_ == nullptr) sent_ = std::make_unique<SentMetadata>();
+  return *sent_;
+}
+
+std::unique_ptr<ClientContext> ClientContext::FromServerContext(
+    const ServerContextBase& server_context, PropagationOptions options) {
+  auto context = std::make_unique<ClientContext>();
+  auto parent = std::make_unique<Parent>();
+  if (options.deadline()) parent->deadline = server_context.deadline_;
+  if (options.cancellation()) {
+    if (server_context.call_ != nullptr) {
+      parent->CancelWith(*server_context.call_, context.get());
+    } else if (server_context.IsCancelled()) {
+      context->TryCancel();
+    }
+  }
+  context->sent().parent = std::move(parent);
+  return context;
+}
+
+std::unique_ptr<ClientContext> ClientContext::FromCallbackServerContext(
+    const CallbackServerContext& server_context, PropagationOptions options) {
+  return FromServerContext(server_context, options);
+}
+
 void ClientContext::AddMetadata(const std::string& key,
                                 const std::string& value) {
-  if (sent_ == nullptr) sent_ = std::make_unique<SentMetadata>();
-  sent_->pairs.emplace(key, value);
+  sent().pairs.emplace(key, value);
+}
+
+Status ClientContext::EncodeSent(const internal::CallTarget& target,
+                                 absl::Span<const std::byte>* header) {
+  if (Parent* const parent = sent_->parent.get(); parent != nullptr) {
+    deadline_ = std::min(deadline_, parent->deadline);
+    if (target.channel != nullptr) {
+      parent->channel = target.channel->shared_from_this();
+    }
+  }
+  Status error = internal::EncodeInitialMetadata(
+      sent_->pairs, transport_->limits().max_header_bytes, sent_->encoded);
+  *header = absl::MakeConstSpan(
+      reinterpret_cast<const std::byte*>(sent_->encoded.data()),
+      sent_->encoded.size());
+  return error;
 }
 
 void ClientContext::TryCancel() {

@@ -17,23 +17,30 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "rpc/buffer.h"
 #include "rpc/compression.h"
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/received_metadata.h"
 #include "rpc/metadata.h"
+#include "rpc/propagation_options.h"
+#include "rpc/status.h"
 #include "rpc/transport.h"
 
 namespace rpc {
+class CallbackServerContext;
+class ServerContextBase;
 namespace internal {
 class ClientStream;
 class ClientUnaryCall;
+struct CallTarget;
 }  // namespace internal
 
 class ClientContext {
@@ -41,6 +48,19 @@ class ClientContext {
   ClientContext() = default;
   ClientContext(const ClientContext&) = delete;
   ClientContext& operator=(const ClientContext&) = delete;
+
+  // For a call that a handler makes for the one that it serves: it ends by the
+  // deadline of that one, if its own is not earlier, and is cancelled when that
+  // one is cancelled, or over. It keeps its channel alive.
+  //
+  //   auto context = rpc::ClientContext::FromServerContext(*server_context);
+  //   rpc::Status status = backend_->Get(context.get(), *request, response);
+  static std::unique_ptr<ClientContext> FromServerContext(
+      const ServerContextBase& server_context,
+      PropagationOptions options = PropagationOptions());
+  static std::unique_ptr<ClientContext> FromCallbackServerContext(
+      const CallbackServerContext& server_context,
+      PropagationOptions options = PropagationOptions());
 
   // ---- Before the call ----
 
@@ -133,11 +153,24 @@ class ClientContext {
   absl::Time deadline_ = absl::InfiniteFuture();
   BufferChain sent_attachment_;
   BufferChain received_attachment_;
-  // Most calls have no metadata, and pay for it one null pointer.
+  // The call whose handler makes this one.
+  class Parent;
+  // Most calls have nothing of this, and pay for it one null pointer.
   struct SentMetadata {
+    SentMetadata();
+    ~SentMetadata();
+
     internal::MetadataMap pairs;
     std::string encoded;  // in the header block's form
+    std::unique_ptr<Parent> parent;
   };
+  SentMetadata& sent();
+
+  // Encodes what the context says besides its deadline, and looks at what a
+  // parent says. REQUIRES: sent_ is not null.
+  Status EncodeSent(const internal::CallTarget& target,
+                    absl::Span<const std::byte>* header);
+
   std::unique_ptr<SentMetadata> sent_;
   std::unique_ptr<internal::ReceivedMetadata> received_;
 };

@@ -34,6 +34,7 @@
 #include "rpc/health_check_service_interface.h"
 #include "rpc/logging.h"
 #include "rpc/metadata.h"
+#include "rpc/propagation_options.h"
 #include "rpc/proto_buffer_reader.h"
 #include "rpc/proto_buffer_writer.h"
 #include "rpc/proto_utils.h"

@@ -5,6 +5,7 @@
 
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
+#include "rpc/internal/child_calls.h"
 #include "rpc/internal/server_call.h"
 
 namespace rpc {
@@ -103,6 +104,10 @@ CallSink* Server::OnCall(const Call& call, IncomingFrame& frame) {
   auto* const method =
       static_cast<internal::ServerMethod*>(const_cast<void*>(call.method));
   return internal::ServerCall::Serve(&core_, method, call, frame);
+}
+
+void Server::OnCutOff(CallHandle call) {
+  internal::ChildCalls::Get().Cancel({core_.transport, call});
 }
 
 }  // namespace rpc

@@ -83,6 +83,7 @@ class Server final : private ServerSink {
   // ServerSink
   const void* OnMethod(std::string_view path) override;
   CallSink* OnCall(const Call& call, IncomingFrame& frame) override;
+  void OnCutOff(CallHandle call) override;
 
   // Destroyed from the last to the first: no thread runs a handler when the
   // spare calls go.

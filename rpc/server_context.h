@@ -35,11 +35,14 @@
 #include "rpc/server_callback.h"
 
 namespace rpc {
+class ClientContext;
 namespace internal {
 class AsyncServerCall;
 class CallbackServerCall;
 class CallbackServerStream;
 class ServerCall;
+class ChildCall;
+struct ParentCall;
 
 // What a context asks of its call.
 class ServerCallControl {
@@ -48,6 +51,9 @@ class ServerCallControl {
   virtual void Cancel() = 0;
   virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
   virtual std::string peer() const = 0;
+  // `child` is cancelled when the call is cut off, or over. Under the name that
+  // is returned.
+  virtual ParentCall AddChild(const std::shared_ptr<ChildCall>& child) = 0;
   // The context is destroyed. Only of one that is a user's own.
   virtual void OnContextGone() {}
 
@@ -121,6 +127,7 @@ class ServerContextBase {
   }
 
  private:
+  friend class ClientContext;
   friend class internal::ServerCall;
 
   // What came with a call.

@@ -365,6 +365,11 @@ class ServerSink {
   // polling over. The views of `call` are valid until OnCall returns. Where the
   // call was closed meanwhile, OnClosed comes right after the return.
   virtual CallSink* OnCall(const Call& call, IncomingFrame& frame) = 0;
+
+  // `call` was cut off while one of its callbacks runs, OnCall included, so
+  // that OnClosed has to wait. On any thread, perhaps with locks held: must not
+  // block, nor call the transport. Default: not interested.
+  virtual void OnCutOff(CallHandle /*call*/) {}
 };
 
 // One server: listening addresses and the calls that come in.

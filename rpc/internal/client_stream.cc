@@ -9,7 +9,6 @@
 #include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/received_metadata.h"
-#include "rpc/internal/sent_metadata.h"
 
 namespace rpc::internal {
 namespace {
@@ -88,12 +87,8 @@ bool ClientStream::AddContext(ClientContext& context, OutgoingFrame& frame,
     return false;
   }
   if (context.sent_ != nullptr) {
-    std::string& header = context.sent_->encoded;
-    *error = EncodeInitialMetadata(
-        context.sent_->pairs, transport_->limits().max_header_bytes, header);
+    *error = context.EncodeSent(target_, &frame.header);
     if (!error->ok()) return false;
-    frame.header = absl::MakeConstSpan(
-        reinterpret_cast<const std::byte*>(header.data()), header.size());
   }
   if (context.sent_attachment_.empty()) return true;
   frame.attachment = std::move(context.sent_attachment_);

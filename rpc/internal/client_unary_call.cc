@@ -4,7 +4,6 @@
 #include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
-#include "rpc/internal/sent_metadata.h"
 
 namespace rpc::internal {
 namespace {
@@ -66,7 +65,7 @@ inline bool ClientUnaryCall::EncodeRequest(const CallTarget& target,
                                            MessageScratch& scratch,
                                            OutgoingFrame& frame) {
   if (ABSL_PREDICT_FALSE(context_->sent_ != nullptr) &&
-      !EncodeMetadata(frame)) {
+      !EncodeContext(target, frame)) {
     return false;
   }
   if (!context_->sent_attachment_.empty() && !EncodeAttachment(frame)) {
@@ -77,14 +76,9 @@ inline bool ClientUnaryCall::EncodeRequest(const CallTarget& target,
                           scratch, frame, &status_);
 }
 
-bool ClientUnaryCall::EncodeMetadata(OutgoingFrame& frame) {
-  ClientContext::SentMetadata& sent = *context_->sent_;
-  status_ = EncodeInitialMetadata(
-      sent.pairs, context_->transport_->limits().max_header_bytes,
-      sent.encoded);
-  frame.header = absl::MakeConstSpan(
-      reinterpret_cast<const std::byte*>(sent.encoded.data()),
-      sent.encoded.size());
+bool ClientUnaryCall::EncodeContext(const CallTarget& target,
+                                    OutgoingFrame& frame) {
+  status_ = context_->EncodeSent(target, &frame.header);
   return status_.ok();
 }
 

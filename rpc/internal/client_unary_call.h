@@ -86,7 +86,7 @@ class ClientUnaryCall : public CallSink {
   bool Begin(const CallTarget& target, ClientContext* context);
   bool EncodeRequest(const CallTarget& target, ConstMessageRef request,
                      MessageScratch& scratch, OutgoingFrame& frame);
-  bool EncodeMetadata(OutgoingFrame& frame);
+  bool EncodeContext(const CallTarget& target, OutgoingFrame& frame);
   bool EncodeAttachment(OutgoingFrame& frame);
   void AfterStart(CallHandle handle, bool done_on_other_thread);
   void Done(bool elsewhere);

@@ -72,7 +72,7 @@ void ServerCall::Begin(ServerCore* core, ServerMethod* method,
   phase_.store(0, std::memory_order_relaxed);
   cut_off_.store(false, std::memory_order_relaxed);
   finished_here_.store(false, std::memory_order_relaxed);
-  initial_metadata_pending_.store(false, std::memory_order_relaxed);
+  pending_.store(0, std::memory_order_relaxed);
   detached_ = initial_metadata_sent_ = false;
   moved_bytes_ = 0;
   arrival_ = &call;
@@ -165,12 +165,24 @@ bool ServerCall::AcceptHeader(IncomingFrame& frame, Status* error) {
 }
 
 void ServerCall::OnSent() {
-  if (initial_metadata_pending_.load(std::memory_order_relaxed) &&
-      initial_metadata_pending_.exchange(false, std::memory_order_acq_rel)) {
+  if (TakePending(kPendingMetadata)) {
     CallbackScope scope(this);
     OnInitialMetadataSent(true);
   } else {
     OnMessageSent();
+  }
+}
+
+bool ServerCall::TakePending(Pending pending) {
+  return (pending_.load(std::memory_order_relaxed) & pending) != 0 &&
+         (pending_.fetch_and(~pending, std::memory_order_acq_rel) & pending) !=
+             0;
+}
+
+ABSL_ATTRIBUTE_NOINLINE void ServerCall::DoPending(bool ok) {
+  if (TakePending(kPendingMetadata)) OnInitialMetadataSent(ok);
+  if (TakePending(kPendingChildren)) {
+    ChildCalls::Get().Cancel({core_->transport, handle_});
   }
 }
 
@@ -179,13 +191,13 @@ void ServerCall::OnClosed(const CallOutcome& outcome) {
   transport_cut_off_ = nullptr;
   if (ABSL_PREDICT_FALSE(!outcome.status.ok())) {
     cut_off_.store(true, std::memory_order_relaxed);
+    ChildCalls::Get().Cancel({core_->transport, handle_});
     OnCutOff();
     // Nobody serves it yet.
     if (std::exchange(gathered_, nullptr) != nullptr) Finished();
   }
-  if (initial_metadata_pending_.load(std::memory_order_relaxed) &&
-      initial_metadata_pending_.exchange(false, std::memory_order_acq_rel)) {
-    OnInitialMetadataSent(outcome.status.ok());
+  if (ABSL_PREDICT_FALSE(pending_.load(std::memory_order_relaxed) != 0)) {
+    DoPending(outcome.status.ok());
   }
   if (ABSL_PREDICT_TRUE(finished_here_.load(std::memory_order_relaxed))) {
     return Complete();
@@ -400,7 +412,7 @@ void ServerCall::SendInitialMetadataAlone() {
                      error.error_message()));
   }
   initial_metadata_sent_ = true;
-  initial_metadata_pending_.store(true, std::memory_order_release);
+  pending_.fetch_or(kPendingMetadata, std::memory_order_release);
   OutgoingFrame frame;
   frame.header = AsBytes(header);
   core_->transport->Send(handle_, std::move(frame));
@@ -425,6 +437,16 @@ void ServerCall::Cancel() {
 
 absl::StatusOr<Buffer> ServerCall::AllocateBuffer(size_t bytes) {
   return core_->transport->AllocateBuffer(handle_, bytes);
+}
+
+// Added first: what cuts the call off after the look finds the child, and what
+// did before is seen by the look.
+ParentCall ServerCall::AddChild(const std::shared_ptr<ChildCall>& child) {
+  const ParentCall parent = {core_->transport, handle_};
+  ChildCalls::Get().Add(parent, child);
+  pending_.fetch_or(kPendingChildren, std::memory_order_acq_rel);
+  if (closed() || IsCancelled()) ChildCalls::Get().Cancel(parent);
+  return parent;
 }
 
 void ServerCall::KeepPeer() {

@@ -19,6 +19,7 @@
 #include <string_view>
 
 #include "rpc/internal/callback_scope.h"
+#include "rpc/internal/child_calls.h"
 #include "rpc/internal/executor.h"
 #include "rpc/internal/free_list.h"
 #include "rpc/internal/message_codec.h"
@@ -164,9 +165,12 @@ class ServerCall : public CallSink,
   void Cancel() final;
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) final;
   std::string peer() const final;
+  ParentCall AddChild(const std::shared_ptr<ChildCall>& child) final;
 
  private:
   enum Phase : uint32_t { kFinished = 1, kClosed = 2 };
+  // What is to be done when the call closes, at the latest.
+  enum Pending : uint8_t { kPendingMetadata = 1, kPendingChildren = 2 };
 
   void Begin(ServerCore* core, ServerMethod* method,
              const ServerSink::Call& call);
@@ -186,6 +190,8 @@ class ServerCall : public CallSink,
                          bool last_act);
   Status EncodeHeader(const Status& status, std::string& header);
   Status CheckHeaderSize(const Status& status, size_t bytes) const;
+  bool TakePending(Pending pending);
+  void DoPending(bool ok);
 
   // Written by the transport's callbacks, but for phase_ and the flags.
   ServerContextBase* context_;
@@ -194,7 +200,7 @@ class ServerCall : public CallSink,
   CallHandle handle_;
   std::atomic<uint32_t> phase_{0};
   std::atomic<bool> cut_off_{false};
-  std::atomic<bool> initial_metadata_pending_{false};
+  std::atomic<uint8_t> pending_{0};  // of Pending
   // Finished within a callback of the transport.
   std::atomic<bool> finished_here_{false};
   // Of ServerSink::Call; used within the transport's callbacks only.

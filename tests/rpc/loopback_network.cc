@@ -261,7 +261,12 @@ void LoopbackNetwork::Impl::Close(const CallPtr& call, absl::Status status,
   call->closed = true;
   call->waiting = false;
   call->parked.reset();
-  if (!status.ok()) call->cut_off.store(true, std::memory_order_relaxed);
+  if (!status.ok()) {
+    call->cut_off.store(true, std::memory_order_relaxed);
+    if (call->server.running && call->server_sink != nullptr) {
+      call->server_sink->OnCutOff(CallHandle{call->handle});
+    }
+  }
   if (!call->server.known && !call->server.running &&
       call->server_sink == nullptr) {
     may_have_run = false;
