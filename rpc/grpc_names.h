@@ -1,7 +1,8 @@
 // Names without a namespace that gRPC C++ programs take from gRPC's C headers,
 // so that they need no change: the connectivity states, the words for
 // compression, the channel arguments, and GPR_ASSERT. Where gRPC's own headers
-// came first, theirs stay.
+// came first, theirs stay; but GPR_ASSERT is Verbena's then, too, as gRPC's
+// needs its library.
 #ifndef VERBENA_RPC_GRPC_NAMES_H_
 #define VERBENA_RPC_GRPC_NAMES_H_
 
@@ -18,12 +19,11 @@ namespace rpc::internal {
 
 }  // namespace rpc::internal
 
-#ifndef GPR_ASSERT
+#undef GPR_ASSERT
 #define GPR_ASSERT(condition)   \
   (ABSL_PREDICT_TRUE(condition) \
        ? static_cast<void>(0)   \
        : ::rpc::internal::AssertionFailed(#condition, __FILE__, __LINE__))
-#endif
 
 #ifndef GRPC_IMPL_CODEGEN_CONNECTIVITY_STATE_H
 using grpc_connectivity_state = ::rpc::ConnectivityState;

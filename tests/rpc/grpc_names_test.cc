@@ -1,5 +1,8 @@
 // Goal: names that gRPC programs use without a namespace mean here what they
-// mean there.
+// mean there. gRPC's <grpc/support/log.h> comes first, as programs have it:
+// played by its macro, which needs a function of gRPC's library.
+#define GPR_ASSERT(condition) gpr_function_that_nobody_links(#condition)
+
 #include "rpc/grpc_names.h"
 
 #include <memory>
