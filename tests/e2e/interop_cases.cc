@@ -2,6 +2,7 @@
 
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -33,6 +34,15 @@ std::string NameOf(const Case& c) { return absl::StrCat(c.api, "_", c.name); }
 
 std::ostream& operator<<(std::ostream& out, const Case& c) {
   return out << NameOf(c);
+}
+
+std::vector<Case> AllCases() {
+  std::vector<Case> all;
+  for (const auto& cases :
+       {BlockingCases(), ReactorCases(), QueueCases(), CoroutineCases()}) {
+    all.insert(all.end(), cases.begin(), cases.end());
+  }
+  return all;
 }
 
 SimpleRequest LargeRequest() {

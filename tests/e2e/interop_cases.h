@@ -2,15 +2,12 @@
 // them, but for those that are about HTTP/2, compression, caching proxies or
 // credentials. The server is interop_service.h.
 //
-// A client of one of the APIs is a table of functions, one for each case, which
-// fail the running test where a call does not end as described. What does not
-// depend on the API, the figures first of all, is here:
+// A case is a function that fails the running test where a call does not end as
+// described. What a client of any API does is interop_runs.h; each API has a
+// table of its own, and what does not depend on it, the figures first of all,
+// is here.
 //
-//   void RunEmptyUnary(Stubs& stubs) { ... EXPECT_OK(status); }
-//
-//   std::vector<Case> BlockingCases() {
-//     return {{"Blocking", "empty_unary", RunEmptyUnary}, ...};
-//   }
+//   for (const Case& c : AllCases()) c.run(stubs);
 //
 // Thread rule: a case may run beside others, on the same stubs.
 #ifndef VERBENA_TESTS_E2E_INTEROP_CASES_H_
@@ -48,8 +45,14 @@ struct Case {
 std::string NameOf(const Case& c);
 std::ostream& operator<<(std::ostream& out, const Case& c);
 
-// The client that blocks.
+// The clients: with blocking functions, with reactors, with completion queues,
+// and with coroutines.
 std::vector<Case> BlockingCases();
+std::vector<Case> ReactorCases();
+std::vector<Case> QueueCases();
+std::vector<Case> CoroutineCases();
+// Those of all clients.
+std::vector<Case> AllCases();
 
 // ---- The figures.
 

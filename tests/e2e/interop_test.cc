@@ -39,7 +39,7 @@ TEST_P(InteropTest, GoesAsDescribed) {
   GetParam().run(*ends.stubs);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, InteropTest, testing::ValuesIn(BlockingCases()),
+INSTANTIATE_TEST_SUITE_P(Cases, InteropTest, testing::ValuesIn(AllCases()),
                          [](const testing::TestParamInfo<Case>& info) {
                            return NameOf(info.param);
                          });
@@ -48,7 +48,7 @@ TEST(InteropCasesTest, GoAsDescribedBesideEachOther) {
   Ends ends;
   ASSERT_TRUE(ends.stubs.has_value());
   std::vector<std::thread> threads;
-  for (const Case& c : BlockingCases()) {
+  for (const Case& c : AllCases()) {
     threads.emplace_back([&ends, run = c.run] { run(*ends.stubs); });
   }
   for (std::thread& thread : threads) thread.join();
