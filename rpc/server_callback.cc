@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "rpc/logging.h"
+
 namespace rpc {
 
 internal::ServerCallbackUnary* ServerUnaryReactor::CallOrFlag(uintptr_t flag) {
@@ -19,6 +21,10 @@ void ServerUnaryReactor::Finish(Status status) {
   const uintptr_t state = state_.load(std::memory_order_acquire);
   if (IsCall(state)) {
     ToCall(state)->Finish(std::move(status));
+    return;
+  }
+  if (state & kFinish) {
+    Log(LogLevel::kError, "ServerUnaryReactor::Finish was called twice");
     return;
   }
   // The flag publishes the status; a call that came meanwhile gets it here.

@@ -49,7 +49,8 @@ class ServerUnaryReactor {
   ServerUnaryReactor& operator=(const ServerUnaryReactor&) = delete;
 
   // Ends the call: sends the response where `status` is OK, else the status
-  // alone. Once, also after OnCancel; OnDone follows.
+  // alone. Once, also after OnCancel; OnDone follows. A second one is logged
+  // and left out.
   void Finish(Status status);
 
   // Sends what AddInitialMetadata collected now, not with the response. At most

@@ -9,6 +9,8 @@ void CallbackServerStream::Run() {
   context_.method_ = path();
   KeepPeer();
   Reactions::Reset();
+  finish_begun_.store(false, std::memory_order_relaxed);
+  Hold();
   reactor_ = CallHandler();
   if (reactor_ == nullptr) {
     Respond(Status(StatusCode::UNIMPLEMENTED, ""), ConstMessageRef());
@@ -17,8 +19,9 @@ void CallbackServerStream::Run() {
   reactor_->Bind(this);
 }
 
-// ---- What the reactor starts. Each has a hold until its reaction; the one
-// that is there from the start is Finish's.
+// ---- What the reactor starts. Each has a hold until its reaction; the two
+// that are there from the start are Finish's and OnEnded's, so that OnCancel is
+// not lost to a Finish.
 
 void CallbackServerStream::StartSendInitialMetadata() {
   UserScope scope;
@@ -45,18 +48,35 @@ void CallbackServerStream::StartWrite(ConstMessageRef message,
 void CallbackServerStream::StartWriteAndFinish(ConstMessageRef message,
                                                WriteOptions options,
                                                Status status) {
+  if (!BeginFinish()) return;
   UserScope scope;
   WriteAtEnd(message, std::move(options), std::move(status));
   Reactions::Release();
 }
 
 void CallbackServerStream::Finish(Status status) {
+  if (!BeginFinish()) return;
   UserScope scope;
   RespondAtEnd(std::move(status), response());
   Reactions::Release();
 }
 
+bool CallbackServerStream::BeginFinish() {
+  if (!finish_begun_.exchange(true, std::memory_order_relaxed)) return true;
+  ServerStreamReactor::LogSecondFinish();
+  return false;
+}
+
 // ---- What it hears.
+
+void CallbackServerStream::OnEnded(bool cancelled) {
+  if (reactor_ == nullptr) return;
+  if (cancelled) {
+    Note(kCancel);
+  } else {
+    Reactions::Release();
+  }
+}
 
 void CallbackServerStream::React(Event event) {
   CallbackScope scope(reactor_);
@@ -74,7 +94,8 @@ void CallbackServerStream::React(Event event) {
       reactor_->OnWriteDone(write_.ok());
       break;
     case kCancel:
-      return reactor_->OnCancel();
+      reactor_->OnCancel();
+      break;
     case kWritesDone:
     case kOver:
       return;
@@ -89,7 +110,9 @@ void CallbackServerStream::PostReactions() {
 void CallbackServerStream::OnComplete() {
   ServerStream::OnComplete();
   ServerStreamReactor* const reactor = std::exchange(reactor_, nullptr);
-  if (reactor != nullptr) reactor->OnDone();
+  if (reactor == nullptr) return;
+  reactor->Unbind();
+  reactor->OnDone();
 }
 
 }  // namespace rpc::internal

@@ -6,6 +6,7 @@
 #ifndef VERBENA_RPC_INTERNAL_CALLBACK_SERVER_STREAM_H_
 #define VERBENA_RPC_INTERNAL_CALLBACK_SERVER_STREAM_H_
 
+#include <atomic>
 #include <functional>
 #include <utility>
 
@@ -39,9 +40,7 @@ class CallbackServerStream : public ServerStream,
  private:
   void Run() final;
   void RunTask() final { Reactions::Run(); }
-  void OnEnded(bool cancelled) final {
-    if (cancelled && reactor_ != nullptr) Note(kCancel);
-  }
+  void OnEnded(bool cancelled) final;
   void OnComplete() final;
 
   // Reactions
@@ -56,9 +55,12 @@ class CallbackServerStream : public ServerStream,
   void StartWriteAndFinish(ConstMessageRef message, WriteOptions options,
                            Status status) final;
   void Finish(Status status) final;
+  // Whether it is the first.
+  bool BeginFinish();
 
   GenericCallbackServerContext context_;
   ServerStreamReactor* reactor_ = nullptr;  // null: the handler gave none
+  std::atomic<bool> finish_begun_{false};
 
   StreamMessage received_;
   MessageRef read_message_;

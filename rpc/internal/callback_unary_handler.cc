@@ -27,6 +27,12 @@ void CallbackServerCall::Finish(Status status) {
   Finished();
 }
 
+// The user may hold locks here that the reaction takes.
+void CallbackServerCall::SendInitialMetadata() {
+  if (SendInitialMetadataAlone() || !OweUnsentMetadata()) return;
+  if (!core().executor->Post(this)) ReportUnsentMetadata();
+}
+
 void CallbackServerCall::OnCutOff() {
   if (reactor_ != nullptr) reactor_->OnCancel();
 }

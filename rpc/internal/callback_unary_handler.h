@@ -31,12 +31,14 @@ class CallbackServerCall : public ServerCall, private ServerCallbackUnary {
   void OnInitialMetadataSent(bool ok) final;
   // Finish may have the user's locks around it: OnDone goes to another thread.
   void CompleteLate() final;
-  void RunTask() final { Complete(); }
+  void RunTask() final {
+    owes_unsent_metadata() ? ReportUnsentMetadata() : Complete();
+  }
   void OnComplete() final;
 
   // ServerCallbackUnary
   void Finish(Status status) final;
-  void SendInitialMetadata() final { SendInitialMetadataAlone(); }
+  void SendInitialMetadata() final;
 
   CallbackServerContext context_;
   ServerUnaryReactor* reactor_ = nullptr;  // null: the handler gave none

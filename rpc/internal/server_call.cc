@@ -190,13 +190,20 @@ void ServerCall::OnClosed(const CallOutcome& outcome) {
   CallbackScope scope(this);
   transport_cut_off_ = nullptr;
   if (ABSL_PREDICT_FALSE(!outcome.status.ok())) {
-    cut_off_.store(true, std::memory_order_relaxed);
+    // Before pending_ is looked at: SendInitialMetadataAlone does it the other
+    // way round, and one of the two sees the other.
+    cut_off_.store(true, std::memory_order_seq_cst);
     ChildCalls::Get().Cancel({core_->transport, handle_});
     OnCutOff();
+    // Started by OnCutOff: the handler may have finished since.
+    if (owes_unsent_metadata()) {
+      OnInitialMetadataSent(false);
+      phase_.fetch_sub(kOwing, std::memory_order_acq_rel);
+    }
     // Nobody serves it yet.
     if (std::exchange(gathered_, nullptr) != nullptr) Finished();
   }
-  if (ABSL_PREDICT_FALSE(pending_.load(std::memory_order_relaxed) != 0)) {
+  if (ABSL_PREDICT_FALSE(pending_.load(std::memory_order_seq_cst) != 0)) {
     DoPending(outcome.status.ok());
   }
   if (ABSL_PREDICT_TRUE(finished_here_.load(std::memory_order_relaxed))) {
@@ -206,6 +213,7 @@ void ServerCall::OnClosed(const CallOutcome& outcome) {
   if ((before & kFinished) == 0) {
     before = phase_.fetch_add(kClosed, std::memory_order_acq_rel);
   }
+  if (before & kOwing) return ReportUnsentMetadata();
   if (before & kFinished) Complete();
 }
 
@@ -216,7 +224,17 @@ void ServerCall::Finished() {
   }
   const uint32_t before =
       phase_.fetch_add(kFinished, std::memory_order_acq_rel);
-  if (before & kClosed) CompleteLate();
+  if (before == kClosed) CompleteLate();
+}
+
+void ServerCall::ReportUnsentMetadata() {
+  {
+    // OnClosed has looked whether the call finished here.
+    CallbackScope scope(&phase_);
+    OnInitialMetadataSent(false);
+  }
+  const uint32_t before = phase_.fetch_sub(kOwing, std::memory_order_acq_rel);
+  if (before & kFinished) Complete();
 }
 
 void ServerCall::Complete() {
@@ -403,19 +421,26 @@ bool ServerCall::SendMessage(ConstMessageRef message, BufferChain&& attachment,
   return true;
 }
 
-void ServerCall::SendInitialMetadataAlone() {
-  if (closed() || initial_metadata_sent_) return;
-  std::string header;
-  if (Status error = EncodeInitialHeader(header); !error.ok()) {
-    return CancelWith(
-        absl::Status(static_cast<absl::StatusCode>(error.error_code()),
-                     error.error_message()));
-  }
+bool ServerCall::SendInitialMetadataAlone() {
+  if (initial_metadata_sent_) return true;
   initial_metadata_sent_ = true;
-  pending_.fetch_or(kPendingMetadata, std::memory_order_release);
+  std::string header;
+  const Status error = EncodeInitialHeader(header);
+  pending_.fetch_or(kPendingMetadata, std::memory_order_seq_cst);
+  if (cut_off_.load(std::memory_order_seq_cst)) {
+    // OnClosed may have looked before it was pending.
+    return !TakePending(kPendingMetadata);
+  }
+  if (!error.ok()) {
+    CancelWith(absl::Status(static_cast<absl::StatusCode>(error.error_code()),
+                            error.error_message()));
+    return true;
+  }
+  if (closed()) return true;
   OutgoingFrame frame;
   frame.header = AsBytes(header);
   core_->transport->Send(handle_, std::move(frame));
+  return true;
 }
 
 void ServerCall::CancelWith(absl::Status reason) {

@@ -75,6 +75,19 @@ class ServerCall : public CallSink,
   // Both sides are done with it.
   virtual void OnComplete() {}
 
+  // For a handler that has to hear that the call was cut off before its initial
+  // metadata left: has the call wait for ReportUnsentMetadata. True: the
+  // caller has another thread run that; false: OnClosed will.
+  bool OweUnsentMetadata() {
+    return (phase_.fetch_add(kOwing, std::memory_order_acq_rel) & kClosed) != 0;
+  }
+  bool owes_unsent_metadata() const {
+    return (phase_.load(std::memory_order_acquire) & kOwing) != 0;
+  }
+  // Calls OnInitialMetadataSent; completes the call where its handler has
+  // finished by then.
+  void ReportUnsentMetadata();
+
   // The handler's side has sent all it will and touches the call no more.
   void Finished();
   // Gives the object back; the last thing that happens to it.
@@ -121,7 +134,9 @@ class ServerCall : public CallSink,
   // within OnCall the transport need not be let go.
   void Respond(const Status& status, ConstMessageRef response,
                bool last_act = false);
-  void SendInitialMetadataAlone();
+  // At most once. False: the call is cut off, and OnInitialMetadataSent will
+  // not tell.
+  bool SendInitialMetadataAlone();
   bool initial_metadata_sent() const { return initial_metadata_sent_; }
   // Ends the call for both sides without a response.
   void CancelWith(absl::Status reason);
@@ -168,7 +183,8 @@ class ServerCall : public CallSink,
   ParentCall AddChild(const std::shared_ptr<ChildCall>& child) final;
 
  private:
-  enum Phase : uint32_t { kFinished = 1, kClosed = 2 };
+  // kOwing: whoever ends second leaves completing to ReportUnsentMetadata.
+  enum Phase : uint32_t { kFinished = 1, kClosed = 2, kOwing = 4 };
   // What is to be done when the call closes, at the latest.
   enum Pending : uint8_t { kPendingMetadata = 1, kPendingChildren = 2 };
 

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "rpc/logging.h"
+
 namespace rpc::internal {
 
 template <class Now, class Note>
@@ -47,6 +49,7 @@ void ServerStreamReactor::BeginWriteAndFinish(ConstMessageRef message,
                                    std::move(status));
       },
       [&](Early& early) {
+        if (early.finished()) return LogSecondFinish();
         early.write = message;
         early.write_options = std::move(options);
         early.status = std::move(status);
@@ -56,7 +59,10 @@ void ServerStreamReactor::BeginWriteAndFinish(ConstMessageRef message,
 
 void ServerStreamReactor::Finish(Status status) {
   Do([&](auto& stream) { stream.Finish(std::move(status)); },
-     [&](Early& early) { early.status = std::move(status); });
+     [&](Early& early) {
+       if (early.finished()) return LogSecondFinish();
+       early.status = std::move(status);
+     });
 }
 
 // What another thread starts meanwhile, or a reaction, is not to overtake what
@@ -72,11 +78,17 @@ void ServerStreamReactor::Bind(ServerStreamControl* stream) {
       }
       early = std::exchange(early_, Early());
     }
-    const bool last = early.status.has_value();
+    const bool last = early.finished();
     Replay(std::move(early), *stream);
     // The reactor may be gone.
     if (last) return;
   }
+}
+
+void ServerStreamReactor::Unbind() {
+  absl::MutexLock lock(&mutex_);
+  stream_.store(nullptr, std::memory_order_relaxed);
+  early_ = Early();
 }
 
 void ServerStreamReactor::Replay(Early early, ServerStreamControl& stream) {
@@ -91,7 +103,11 @@ void ServerStreamReactor::Replay(Early early, ServerStreamControl& stream) {
   if (early.write.has_message()) {
     stream.StartWrite(early.write, std::move(early.write_options));
   }
-  if (early.status.has_value()) stream.Finish(*std::move(early.status));
+  if (early.finished()) stream.Finish(*std::move(early.status));
+}
+
+void ServerStreamReactor::LogSecondFinish() {
+  Log(LogLevel::kError, "Finish of a server's reactor was called twice");
 }
 
 }  // namespace rpc::internal

@@ -40,8 +40,8 @@ class ServerStreamReactor {
   // Sends what AddInitialMetadata collected now, not with the first message. At
   // most once, before the first message.
   void StartSendInitialMetadata();
-  // Ends the call with `status`. Once, also after OnCancel; nothing may be
-  // started after it, and OnDone follows.
+  // Ends the call with `status`. Once, also after OnCancel (a second one is
+  // logged and left out); nothing may be started after it, and OnDone follows.
   void Finish(Status status);
 
   // `ok` is false where the call ended first.
@@ -49,8 +49,9 @@ class ServerStreamReactor {
   // The call is over, and nothing that was started is left: the last reaction,
   // always. May destroy the reactor.
   virtual void OnDone() = 0;
-  // Nobody waits for the rest of the call any more. Finish is still due, where
-  // it was not called yet.
+  // Nobody waits for the rest of the call any more; where Finish was called,
+  // what it said may not have arrived. Finish is still due, where it was not
+  // called yet.
   virtual void OnCancel() {}
 
  protected:
@@ -78,6 +79,7 @@ class ServerStreamReactor {
     std::optional<Status> status;  // Finish
     bool finish_with_write = false;
 
+    bool finished() const { return status.has_value(); }
     bool any() const {
       return send_initial_metadata || read.has_message() ||
              write.has_message() || status.has_value();
@@ -89,7 +91,11 @@ class ServerStreamReactor {
   void Do(Now now, Note early);
   // Gives it its stream, and starts what was started before.
   void Bind(ServerStreamControl* stream);
+  // Takes it away, and what was started too late: the reactor may serve another
+  // call.
+  void Unbind();
   static void Replay(Early early, ServerStreamControl& stream);
+  static void LogSecondFinish();
 
   std::atomic<ServerStreamControl*> stream_{nullptr};
   absl::Mutex mutex_;
