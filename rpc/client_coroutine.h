@@ -18,8 +18,10 @@
 // CANCELLED.
 //
 // Thread rule: as Task's (coroutine.h). One coroutine may read while another
-// one writes; while one of them awaits, the object must not go. What a call
-// received is read from its context as in client_context.h.
+// one writes; while one of them awaits, the object must not go (that is logged:
+// who awaited goes on with false, or with CANCELLED of Finish, and must not use
+// it again). What a call received is read from its context as in
+// client_context.h.
 #ifndef VERBENA_RPC_CLIENT_COROUTINE_H_
 #define VERBENA_RPC_CLIENT_COROUTINE_H_
 
@@ -126,7 +128,7 @@ class CoroClientStream {
         response_(response) {
     stream_->StartCall(request);
   }
-  ~CoroClientStream() { stream_->Abandon(); }
+  ~CoroClientStream();
 
   ClientStream& stream() { return *stream_; }
 

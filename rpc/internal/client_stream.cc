@@ -429,6 +429,13 @@ void ClientStream::Cancel(absl::Status reason) {
   if (handle) transport_->Cancel(handle, std::move(reason));
 }
 
+bool ClientStream::IsAwaited() {
+  if (inbox_.IsAwaited()) return true;
+  absl::MutexLock lock(&mutex_);
+  return waiting_.write != nullptr || waiting_.metadata != nullptr ||
+         waiting_.finish != nullptr;
+}
+
 void ClientStream::Abandon() {
   {
     absl::MutexLock lock(&mutex_);

@@ -90,6 +90,8 @@ class ClientStream final : public CallSink,
   ChannelInterface* driven_channel() const {
     return transport_ == nullptr ? nullptr : channel_.get();
   }
+  // Whether an operation waits.
+  bool IsAwaited();
   // Ends the call with `status`, whatever else comes.
   void Fail(Status status);
   // The user's object goes: the call, if it still runs, is cancelled.

@@ -43,6 +43,12 @@ class StreamInbox {
   // Completes `operation` with the next message in `*message`, or with false.
   void Take(StreamMessage* message, StreamOperation* operation);
 
+  // Whether an operation waits.
+  bool IsAwaited() {
+    absl::MutexLock lock(&mutex_);
+    return waiting_ != nullptr;
+  }
+
   // To be said of each message that was taken. Returns how much of the window
   // to give back now, a good part of it at a time; see ClientTransport::Release
   // for `drained`.

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -288,6 +289,35 @@ TEST_F(CoroutineTest, AStreamThatIsDestroyedIsCancelled) {
   EXPECT_TRUE(Eventually([&] { return progress_.chats == 0; }));
 }
 
+// Which it must not be while a coroutine awaits it.
+TEST_F(CoroutineTest, AStreamThatIsDestroyedWakesWhoAwaitsIt) {
+  std::atomic<int> complaints{0};
+  rpc::SetLogSink([&](rpc::LogLevel, std::string_view text) {
+    if (text.find("coroutine") != text.npos) ++complaints;
+  });
+  for (const bool finishes : {false, true}) {
+    TimedContext context;
+    auto stream = stub_->coro()->Chat(&context);
+    absl::Notification woken;
+    rpc::Detach(
+        [](Chat* stream, bool finishes) -> rpc::Task<> {
+          Item item;
+          if (finishes) {
+            EXPECT_TRUE(
+                HasCode(co_await stream->Finish(), rpc::StatusCode::CANCELLED));
+          } else {
+            EXPECT_FALSE(co_await stream->Read(&item));
+          }
+        }(stream.get(), finishes),
+        [&](const std::exception_ptr&) { woken.Notify(); });
+    stream.reset();
+    woken.WaitForNotification();
+  }
+  rpc::SetLogSink({});
+  EXPECT_EQ(complaints, 2);
+  rpc::SyncWait(ExpectChatWorks(stub_.get()));
+}
+
 TEST_F(CoroutineTest, ACoroutineMayDropItsStubAndItsChannel) {
   probe_.reset();
   channel_.reset();
@@ -374,8 +404,7 @@ TEST_F(CoroutineTest, ThousandsOfStreamsAtATime) {
   EXPECT_EQ(right, kStreams);
 }
 
-// A frame of the stack for each would be more than there is.
-constexpr int64_t kManyMessages = 100'000;
+constexpr int64_t kManyMessages = 10'000;
 // The window has room for some dozens of them.
 constexpr int64_t kBytesEach = 1'000;
 
@@ -389,7 +418,8 @@ class CoroutinesOnlyTest : public CoroutineTest {
   CoroutinesOnlyTest() : CoroutineTest(Api::kCoroutine) {}
 };
 
-TEST_F(CoroutinesOnlyTest, ALongLoopDoesNotGrowTheStack) {
+// That loops do not grow the stack: coroutine_depth_test.
+TEST_F(CoroutinesOnlyTest, LongStreamsAreReadAndWrittenInLoops) {
   rpc::SyncWait([](Streams::Stub* stub) -> rpc::Task<> {
     TimedContext context;
     Order order;
