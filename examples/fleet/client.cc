@@ -2,6 +2,7 @@
 //
 //   bazel run //examples/fleet:client -- 127.0.0.1:50052
 //   bazel run //examples/fleet:client -- --reactors 127.0.0.1:50052
+//   bazel run //examples/fleet:client -- --coroutines 127.0.0.1:50052
 //
 // Exits with 1 where a call fails that should not.
 #include "examples/fleet/client.h"
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "examples/fleet/blocking_client.h"
+#include "examples/fleet/coroutine_client.h"
 #include "examples/fleet/reactor_client.h"
 #include "rpc/rpc.h"
 
@@ -102,19 +104,27 @@ bool ShowAll(Client& client) {
   return ShowTalk(client);
 }
 
-int Run(const std::vector<std::string>& arguments) {
-  const bool reactors = !arguments.empty() && arguments[0] == "--reactors";
-  if (arguments.size() != (reactors ? 2 : 1)) {
-    std::cerr << "usage: client [--reactors] HOST:PORT\n";
-    return 1;
+// Null: there is no such option.
+std::unique_ptr<Client> MakeClient(
+    const std::string& option, const std::shared_ptr<rpc::Channel>& channel) {
+  if (option.empty()) return std::make_unique<BlockingClient>(channel);
+  if (option == "--reactors") return std::make_unique<ReactorClient>(channel);
+  if (option == "--coroutines") {
+    return std::make_unique<CoroutineClient>(channel);
   }
-  const std::shared_ptr<rpc::Channel> channel =
-      rpc::CreateChannel(arguments.back(), rpc::InsecureChannelCredentials());
+  return nullptr;
+}
+
+int Run(const std::vector<std::string>& arguments) {
   std::unique_ptr<Client> client;
-  if (reactors) {
-    client = std::make_unique<ReactorClient>(channel);
-  } else {
-    client = std::make_unique<BlockingClient>(channel);
+  if (arguments.size() == 1 || arguments.size() == 2) {
+    client = MakeClient(arguments.size() == 2 ? arguments[0] : "",
+                        rpc::CreateChannel(arguments.back(),
+                                           rpc::InsecureChannelCredentials()));
+  }
+  if (client == nullptr) {
+    std::cerr << "usage: client [--reactors|--coroutines] HOST:PORT\n";
+    return 1;
   }
   return ShowAll(*client) ? 0 : 1;
 }

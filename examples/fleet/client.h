@@ -1,6 +1,6 @@
 // The calls of fleet.proto as plain functions, which return when the call is
-// over. blocking_client.h and reactor_client.h have one each: what differs is
-// how the calls are made.
+// over. blocking_client.h, reactor_client.h and coroutine_client.h have one
+// each: what differs is how the calls are made.
 //
 // Thread rule: any thread.
 #ifndef VERBENA_EXAMPLES_FLEET_CLIENT_H_

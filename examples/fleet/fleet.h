@@ -1,4 +1,4 @@
-// What the three servers of this example serve: a few vehicles, and where they
+// What the four servers of this example serve: a few vehicles, and where they
 // are. Nothing in here knows how it is called.
 //
 //   fleet::Fleet fleet;

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Goal: every client sees the same of every server.
 # Method: fleet_test.sh CLIENT SERVER...; each server as a process on a free
-# port, and the client by both of its APIs; what is compared is what it prints.
+# port, and the client by each of its APIs; what is compared is what it prints.
 # Each server must end in order when it is asked to.
 set -euo pipefail
 
@@ -61,10 +61,10 @@ END
 [[ $# -gt 0 ]] || fail 'no server to test'
 for server in "$@"; do
   start_server "$server"
-  "$client" "$address" >"$TEST_TMPDIR/out" || fail "$server: the client failed"
-  expect "$server, blocking"
-  "$client" --reactors "$address" >"$TEST_TMPDIR/out" ||
-    fail "$server: the client with reactors failed"
-  expect "$server, reactors"
+  for option in '' --reactors --coroutines; do
+    "$client" $option "$address" >"$TEST_TMPDIR/out" ||
+      fail "$server: the client failed $option"
+    expect "$server $option"
+  done
   stop_server
 done
