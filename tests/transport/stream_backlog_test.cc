@@ -1,15 +1,16 @@
 // Goal: what waits for one stream costs no more the longer it is, and is
 // bounded by what its peer was told it may send.
 // Method: two sides over the software device, without rpc/, whose handlers or
-// drivers the test holds up. Times are compared with each other, never with a
-// clock.
+// drivers the test holds up. Times are of this process's CPU, as the machine may
+// be busy, and are compared with each other only.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <ctime>
+#include <limits>
 #include <vector>
 
 #include "absl/synchronization/notification.h"
-#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/connection.h"
@@ -57,11 +58,11 @@ class StreamBacklogTest : public ::testing::Test {
   Connection* connection_ = nullptr;
 };
 
-// How long the frames of a stream take from when its handler returns, that many
-// having come while it blocked.
+// The CPU time that the frames of a stream take from when its handler returns,
+// that many having come while it blocked.
 class Backlog : public StreamBacklogTest {
  public:
-  absl::Duration TimeToTake(int frames) {
+  std::clock_t TimeToTake(int frames) {
     absl::Notification go_on;
     server_.BlockHandlers(&go_on);
     const rpc::CallHandle stream = OpenStream();
@@ -77,33 +78,30 @@ class Backlog : public StreamBacklogTest {
     });
     ExpectAnotherCallAnswered();
     const int before = server_.frames();
-    const absl::Time start = absl::Now();
+    const std::clock_t start = std::clock();
     go_on.Notify();
     EXPECT_TRUE(
         Eventually([&] { return server_.frames() >= before + 1 + frames; },
                    absl::Minutes(3)));
-    return absl::Now() - start;
+    return std::clock() - start;
   }
 
  private:
   void TestBody() override {}
 };
 
-absl::Duration LeastTimeToTake(int frames) {
-  absl::Duration least = absl::InfiniteDuration();
-  for (int i = 0; i < 3; ++i)
-    least = std::min(least, Backlog().TimeToTake(frames));
-  return least;
-}
-
 TEST(BacklogTest, ALongOneIsTakenInLinearTime) {
-  const absl::Duration few = LeastTimeToTake(20'000);
-  const absl::Duration many = LeastTimeToTake(100'000);
-  const double ratio = absl::FDivDuration(many, few);
+  std::clock_t few = std::numeric_limits<std::clock_t>::max();
+  std::clock_t many = few;
+  for (int i = 0; i < 3; ++i) {
+    few = std::min(few, Backlog().TimeToTake(20'000));
+    many = std::min(many, Backlog().TimeToTake(100'000));
+  }
+  const double ratio = static_cast<double>(many) / static_cast<double>(few);
   RecordProperty("ratio_times_100", static_cast<int>(100 * ratio));
   // Five times as many. Twenty-five times as long if each passed all others.
-  EXPECT_LT(ratio, 12) << absl::FormatDuration(few) << " and "
-                       << absl::FormatDuration(many);
+  EXPECT_LT(ratio, 16) << few << " and " << many << " of " << CLOCKS_PER_SEC
+                       << " a second";
 }
 
 TEST_F(StreamBacklogTest, WhileFramesWaitTheWindowDoesNotGrow) {
