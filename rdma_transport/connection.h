@@ -99,8 +99,14 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void ResetCall(Call& call, const absl::Status& why, bool not_run = false);
   // Tells the peer that the offer with the call's opening has been read.
   void SendDone(Call& call);
-  // Asks the peer not to open further calls.
+  // Server: asks the client to open no further calls, and to close the
+  // connection after its last one. Those that are opened all the same, as they
+  // crossed this on the way, are served.
   void SendGoAway();
+  // Server: the same, and refuses calls from now on, as not run.
+  void RefuseCalls();
+  // Server: the same, and ends those that run with `why`.
+  void EndCalls(const absl::Status& why);
 
   // Closes the connection; see above. Later ones have no effect.
   void Close(const absl::Status& why);
@@ -111,6 +117,10 @@ class Connection final : public PolledConnection, public CmEventHandler {
   // Whether a further call can be opened: there is a free slot.
   bool HasFreeSlot() const;
   size_t live_calls() const { return live_calls_; }
+  // That were received, keepalive and the like left out.
+  uint64_t frames_of_calls() const {
+    return received_frames_ - received_credit_frames_;
+  }
   // Frames that wait for credits or for the device. A stream's window that is
   // to grow counts once, however often.
   size_t waiting_frames() const { return queue_.size() + due_windows_.size(); }
@@ -302,7 +312,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   const bool is_client_;
   State state_ = State::kConnecting;
   bool buried_ = false;
-  bool going_away_ = false;  // server: SendGoAway was called
+  bool going_away_ = false;      // server: SendGoAway was called
+  bool refusing_calls_ = false;  // server
   bool marker_posted_ = false;
   bool completions_lost_ = false;    // they do not tell when it has flushed
   absl::Status close_when_flushed_;  // OK: not asked for
@@ -338,6 +349,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   uint64_t frames_ = 0;         // sent and received
   uint64_t shrink_frames_ = 0;
   uint64_t received_frames_ = 0;
+  uint64_t received_credit_frames_ = 0;
   uint64_t keepalive_frames_ = 0;  // received_frames_ at the last look
   bool sign_wanted_ = false;       // from the peer, since then
   bool answer_due_ = false;        // to a peer that wants a sign

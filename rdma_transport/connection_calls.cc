@@ -231,4 +231,24 @@ void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
   delivery_->Close(call, {why, peer_knows});
 }
 
+// ---- The last calls.
+
+void Connection::SendGoAway() {
+  if (std::exchange(going_away_, true)) return;
+  SendControl(FrameKind::kGoAway, {}, 0);
+}
+
+void Connection::RefuseCalls() {
+  refusing_calls_ = true;
+  SendGoAway();
+}
+
+void Connection::EndCalls(const absl::Status& why) {
+  RefuseCalls();
+  // There are no slots any more where one fails to be told.
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    if (slots_[slot] != nullptr) ResetCall(*slots_[slot], why);
+  }
+}
+
 }  // namespace rdma

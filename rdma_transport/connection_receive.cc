@@ -195,7 +195,7 @@ void Connection::OnOpen(const FrameView& view, rpc::Buffer&& buffer) {
     return ProtocolError("a slot that is in use");
   }
   Call* const call = CreateServerCall(view);
-  if (going_away_) {
+  if (refusing_calls_) {
     ResetCall(*call, absl::UnavailableError("the server is shutting down"),
               /*not_run=*/true);
     if (view.has_offer()) RefuseOfferOf(view);
@@ -343,6 +343,7 @@ void Connection::Release(Call& call, uint64_t window_bytes, bool drained) {
 // ---- Credits.
 
 void Connection::OnCredit(const FrameView& view) {
+  ++received_credit_frames_;
   if (view.has(kWantAnswer)) {
     answer_due_ = true;
     poller_->MarkDirty(this);
@@ -403,11 +404,6 @@ void Connection::OnShrinkTimer() {
     shrink_frames_ = frames_;  // no sign of being busy
   }
   ArmShrinkTimer();
-}
-
-void Connection::SendGoAway() {
-  if (std::exchange(going_away_, true)) return;
-  SendControl(FrameKind::kGoAway, {}, 0);
 }
 
 }  // namespace rdma

@@ -166,7 +166,7 @@ void ServerPoller::Answer(const CmEvent& event) {
   const absl::StatusOr<Connection*> connection = Connection::Accept(
       poller_->poller.get(), &poller_->delivery, this, event, options_);
   if (connection.ok()) {
-    connections_.insert(*connection);
+    Add(*connection);
     full_ = false;
   } else {
     full_ = absl::IsResourceExhausted(connection.status()) ||
@@ -177,6 +177,24 @@ void ServerPoller::Answer(const CmEvent& event) {
              absl::StrCat("connection rejected: ",
                           std::string(connection.status().message())));
   }
+}
+
+void ServerPoller::Add(Connection* connection) {
+  std::unique_ptr<ConnectionLifetime>& lifetime = connections_[connection];
+  const auto limits = ConnectionLifetime::LimitsOf(options_, random_);
+  if (!limits.any()) return;
+  lifetime = std::make_unique<ConnectionLifetime>(poller_->poller.get(),
+                                                  connection, limits);
+}
+
+// To go through them though some go meanwhile: one whose post fails is gone at
+// once.
+std::vector<Connection*> ServerPoller::Connections() const {
+  std::vector<Connection*> connections;
+  for (const auto& [connection, lifetime] : connections_) {
+    connections.push_back(connection);
+  }
+  return connections;
 }
 
 void ServerPoller::OnConnectionDown(Connection& connection,
@@ -321,18 +339,15 @@ void ServerPoller::Refuse() {
     for (CmId* const listener : std::exchange(listeners_, {})) {
       poller_->poller->connection_manager().Destroy(listener);
     }
-    // One whose post fails is gone at once.
-    const std::vector<Connection*> connections(connections_.begin(),
-                                               connections_.end());
-    for (Connection* const connection : connections) connection->SendGoAway();
+    for (Connection* const connection : Connections()) {
+      connection->RefuseCalls();
+    }
   });
 }
 
 void ServerPoller::Flush(absl::Time deadline) {
   poller_->poller->Run([this] {
-    const std::vector<Connection*> connections(connections_.begin(),
-                                               connections_.end());
-    for (Connection* const connection : connections) {
+    for (Connection* const connection : Connections()) {
       connection->CloseWhenFlushed(absl::UnavailableError(kGone));
     }
   });
@@ -349,7 +364,7 @@ void ServerPoller::Flush(absl::Time deadline) {
 void ServerPoller::Drain() {
   poller_->poller->Run([this] {
     while (!connections_.empty()) {
-      (*connections_.begin())->Close(absl::UnavailableError(kGone));
+      connections_.begin()->first->Close(absl::UnavailableError(kGone));
     }
   });
   poller_->poller->Drain();

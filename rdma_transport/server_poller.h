@@ -13,11 +13,13 @@
 #include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/random/random.h"
 #include "absl/status/statusor.h"
 #include "rdma_transport/client_poller.h"
 #include "rdma_transport/connection.h"
+#include "rdma_transport/connection_lifetime.h"
 #include "rpc/transport.h"
 
 namespace rdma {
@@ -86,6 +88,8 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   void AnswerReleased(CmEvent event, std::unique_ptr<CmId> released);
   void Answer(const CmEvent& event);
   bool TakeConnectionSlot();
+  void Add(Connection* connection);
+  std::vector<Connection*> Connections() const;
   void OnConnectionUp(Connection&) override {}
   void OnConnectionDown(Connection& connection, const absl::Status& why,
                         bool was_up) override;
@@ -117,7 +121,10 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   std::vector<CmId*> listeners_;
   bool refusing_ = false;
   rpc::Event* all_gone_ = nullptr;  // set when the last connection is
-  absl::flat_hash_set<Connection*> connections_;
+  // With null where nothing limits how long they last.
+  absl::flat_hash_map<Connection*, std::unique_ptr<ConnectionLifetime>>
+      connections_;
+  absl::BitGen random_;
 };
 
 }  // namespace rdma

@@ -34,6 +34,17 @@ NumberArgument Milliseconds(absl::Duration TransportOptions::*field) {
           }};
 }
 
+// The same where the largest int, as in gRPC, is no limit.
+NumberArgument LimitInMilliseconds(absl::Duration TransportOptions::*field,
+                                   int64_t min) {
+  return {min, kMax, [field](EndpointOptions& options, int64_t value) {
+            options.transport.*field =
+                value == std::numeric_limits<int32_t>::max()
+                    ? absl::InfiniteDuration()
+                    : absl::Milliseconds(value);
+          }};
+}
+
 template <class T>
 NumberArgument Transport(T TransportOptions::*field, int64_t min, int64_t max) {
   return {min, max, [field](EndpointOptions& options, int64_t value) {
@@ -119,6 +130,12 @@ const std::map<std::string, NumberArgument>& NumberArguments() {
         [](EndpointOptions& options, int64_t value) {
           options.transport.share_connection = value == 0;
         }}},
+      {"grpc.max_connection_age_ms",
+       LimitInMilliseconds(&Options::max_connection_age, 1)},
+      {"grpc.max_connection_age_grace_ms",
+       LimitInMilliseconds(&Options::max_connection_age_grace, 0)},
+      {"grpc.max_connection_idle_ms",
+       LimitInMilliseconds(&Options::max_connection_idle, 1)},
       {"verbena.max_connections",
        Transport(&Options::max_connections, 1, kMax32)},
   };

@@ -21,6 +21,9 @@
 //   grpc.client_idle_timeout_ms           1800000
 //   grpc.keepalive_time_ms                10000, with calls or without
 //   grpc.keepalive_timeout_ms             20000
+//   grpc.max_connection_age_ms            2147483647: no limit; server only
+//   grpc.max_connection_age_grace_ms      2147483647: no limit; server only
+//   grpc.max_connection_idle_ms           2147483647: no limit; server only
 //   grpc.use_local_subchannel_pool        0; 1: a connection of the channel's own
 //   verbena.connect_timeout_ms            20000
 //   verbena.device                        "auto", "soft", or a verbs device

@@ -8,7 +8,7 @@
 #ifndef VERBENA_RPC_GRPC_ARGUMENT_NAMES_H_
 #define VERBENA_RPC_GRPC_ARGUMENT_NAMES_H_
 
-#ifndef GRPC_ARG_MAX_CONNECTION_IDLE_MS
+#ifndef GRPC_ARG_MAX_CONCURRENT_STREAMS
 
 // HTTP/2.
 #define GRPC_ARG_HTTP2_BDP_PROBE "grpc.http2.bdp_probe"
@@ -57,9 +57,6 @@
 #define GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS \
   "grpc.keepalive_permit_without_calls"
 #define GRPC_ARG_MAX_CONCURRENT_STREAMS "grpc.max_concurrent_streams"
-#define GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS "grpc.max_connection_age_grace_ms"
-#define GRPC_ARG_MAX_CONNECTION_AGE_MS "grpc.max_connection_age_ms"
-#define GRPC_ARG_MAX_CONNECTION_IDLE_MS "grpc.max_connection_idle_ms"
 
 // Compression.
 #define GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION "grpc.per_message_compression"

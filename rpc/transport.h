@@ -268,6 +268,13 @@ struct TransportOptions {
   bool allow_other_users = false;
   // Server: most connections; further ones are rejected with the reason.
   uint32_t max_connections = 4096;
+  // Server: a connection's client is asked to go elsewhere with new calls once
+  // the connection is so old (10 % more or less, by chance), or has been
+  // without calls for so long. What still runs at the end of the grace after
+  // that age is ended.
+  absl::Duration max_connection_age = absl::InfiniteDuration();
+  absl::Duration max_connection_age_grace = absl::InfiniteDuration();
+  absl::Duration max_connection_idle = absl::InfiniteDuration();
 };
 
 // Parameters of StartCall.

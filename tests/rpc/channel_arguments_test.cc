@@ -27,6 +27,25 @@ TEST(ChannelArgumentsTest, Defaults) {
   EXPECT_LT(options.transport.spin, absl::ZeroDuration());
 }
 
+TEST(ChannelArgumentsTest, AConnectionHasNoAgeUnlessItIsGivenOne) {
+  const auto unlimited = [](const ChannelArguments& arguments) {
+    const TransportOptions transport = Parse(arguments).transport;
+    return transport.max_connection_age == absl::InfiniteDuration() &&
+           transport.max_connection_age_grace == absl::InfiniteDuration() &&
+           transport.max_connection_idle == absl::InfiniteDuration();
+  };
+  EXPECT_TRUE(unlimited({}));
+  ChannelArguments arguments;
+  for (const char* const name :
+       {"grpc.max_connection_age_ms", "grpc.max_connection_age_grace_ms",
+        "grpc.max_connection_idle_ms"}) {
+    arguments.SetInt(name, INT32_MAX);
+  }
+  EXPECT_TRUE(unlimited(arguments));
+  arguments.SetInt("grpc.max_connection_age_ms", 0);
+  EXPECT_FALSE(ParseArguments(arguments).ok());
+}
+
 TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(1001);
@@ -38,6 +57,9 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   arguments.SetInt("grpc.client_idle_timeout_ms", 1007);
   arguments.SetInt("grpc.keepalive_time_ms", 1010);
   arguments.SetInt("grpc.keepalive_timeout_ms", 1011);
+  arguments.SetInt("grpc.max_connection_age_ms", 1012);
+  arguments.SetInt("grpc.max_connection_age_grace_ms", 1013);
+  arguments.SetInt("grpc.max_connection_idle_ms", 1014);
   arguments.SetInt("verbena.offer_grace_ms", 1009);
   arguments.SetInt("verbena.connect_timeout_ms", 1008);
   arguments.SetString("verbena.device", "mlx5_7");
@@ -78,6 +100,9 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   EXPECT_EQ(transport.idle_timeout, absl::Milliseconds(1007));
   EXPECT_EQ(transport.keepalive_time, absl::Milliseconds(1010));
   EXPECT_EQ(transport.keepalive_timeout, absl::Milliseconds(1011));
+  EXPECT_EQ(transport.max_connection_age, absl::Milliseconds(1012));
+  EXPECT_EQ(transport.max_connection_age_grace, absl::Milliseconds(1013));
+  EXPECT_EQ(transport.max_connection_idle, absl::Milliseconds(1014));
   EXPECT_EQ(transport.offer_grace, absl::Milliseconds(1009));
   EXPECT_EQ(transport.connect_timeout, absl::Milliseconds(1008));
   EXPECT_EQ(transport.device, "mlx5_7");

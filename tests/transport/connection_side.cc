@@ -347,6 +347,15 @@ void Side::CloseAll(const absl::Status& why) {
   });
 }
 
+void Side::ResetAll() {
+  Do([&] {
+    poller().calls().ForEach([](rdma::Call& call) {
+      if (call.connection == nullptr) return;
+      call.connection->ResetCall(call, absl::CancelledError("by the test"));
+    });
+  });
+}
+
 absl::Status Side::last_refusal() const {
   absl::MutexLock lock(&mutex_);
   return last_refusal_;

@@ -178,6 +178,8 @@ class Side final : public ConnectionOwner,
   // came before, too. They are not to begin with.
   void TakeFrames(bool take);
   void CloseAll(const absl::Status& why);
+  // Ends all calls of this side.
+  void ResetAll();
 
   int up() const { return up_; }
   int down() const { return down_; }
@@ -187,6 +189,7 @@ class Side final : public ConnectionOwner,
   int sent() const { return sent_; }  // frames, by OnSent
   // That came, of calls and answers.
   int frames() const { return frames_; }
+  int asked_to_go() const { return asked_to_go_; }
   // How many receives more than promised to peers were posted, at least, when
   // an answer, which grants credits, had been sent.
   int least_spare_receives() const { return least_spare_receives_; }
@@ -206,7 +209,7 @@ class Side final : public ConnectionOwner,
   void OnConnectionUp(Connection&) override { ++up_; }
   void OnConnectionDown(Connection& connection, const absl::Status& why,
                         bool was_up) override;
-  void OnGoAway(Connection&) override {}
+  void OnGoAway(Connection&) override { ++asked_to_go_; }
   void OnCallGone(Connection&) override {}
   std::string_view PathOf(uint32_t) override { return paths_.back(); }
   const void* OnMethod(std::string_view) override { return this; }
@@ -231,6 +234,7 @@ class Side final : public ConnectionOwner,
   std::atomic<int> failed_{0};
   std::atomic<int> sent_{0};
   std::atomic<int> frames_{0};
+  std::atomic<int> asked_to_go_{0};
   std::atomic<int> least_spare_receives_{std::numeric_limits<int>::max()};
   std::vector<Connection*> connections_;  // the driver's
   std::deque<std::string> paths_;         // the driver's: of calls so far
