@@ -50,7 +50,7 @@ struct CallState {
   absl::Time deadline = absl::InfiniteFuture();
   bool is_client = false;
   bool quick_sink = false;
-  bool wait_for_ready = false;
+  rpc::WaitForReady wait_for_ready = rpc::WaitForReady::kDefault;
 
   // Protocol state.
   bool open_sent = false;  // client: the peer may know the call

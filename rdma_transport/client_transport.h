@@ -51,6 +51,12 @@ class ClientTransport final : public rpc::ClientTransport {
                           absl::Time deadline) override {
     return endpoint_->WaitForStateChange(last_observed, deadline);
   }
+  void AddStateListener(rpc::StateListener* listener) override {
+    endpoint_->AddStateListener(listener);
+  }
+  void RemoveStateListener(rpc::StateListener* listener) override {
+    endpoint_->RemoveStateListener(listener);
+  }
   std::string device() const override { return endpoint_->device(); }
 
  private:

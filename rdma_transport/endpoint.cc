@@ -113,7 +113,7 @@ void Endpoint::Start(Call& call, const rpc::CallOptions& options,
   }
   const bool failing =
       state_.load() == rpc::ConnectivityState::kTransientFailure;
-  if (failing && !call.wait_for_ready) {
+  if (failing && call.wait_for_ready != rpc::WaitForReady::kYes) {
     poller_->delivery.Close(call, {last_failure_, false});
     return;
   }
@@ -184,7 +184,8 @@ void Endpoint::SendPending() {
 void Endpoint::FailPending(const absl::Status& why) {
   std::deque<PendingCall> waiting;
   for (PendingCall& pending : std::exchange(pending_, {})) {
-    if (pending.call->wait_for_ready && !shut_down_) {
+    if (pending.call->wait_for_ready == rpc::WaitForReady::kYes &&
+        !shut_down_) {
       waiting.push_back(std::move(pending));
     } else {
       poller_->delivery.Close(*pending.call, {why, false});
@@ -369,6 +370,24 @@ absl::StatusOr<rpc::Buffer> Endpoint::AllocateBuffer(size_t bytes) {
 void Endpoint::SetState(rpc::ConnectivityState state) {
   absl::MutexLock lock(&state_mutex_);
   state_.store(state);
+  const bool failed = state == rpc::ConnectivityState::kTransientFailure;
+  state_cause_ = failed ? last_failure_ : absl::OkStatus();
+  for (rpc::StateListener* const listener : state_listeners_) {
+    listener->OnState(state, state_cause_);
+  }
+}
+
+void Endpoint::AddStateListener(rpc::StateListener* listener) {
+  absl::MutexLock lock(&state_mutex_);
+  state_listeners_.push_back(listener);
+  if (!state_cause_.ok()) listener->OnState(state_.load(), state_cause_);
+}
+
+void Endpoint::RemoveStateListener(rpc::StateListener* listener) {
+  absl::MutexLock lock(&state_mutex_);
+  state_listeners_.erase(
+      std::remove(state_listeners_.begin(), state_listeners_.end(), listener),
+      state_listeners_.end());
 }
 
 rpc::ConnectivityState Endpoint::GetState(bool try_to_connect) {

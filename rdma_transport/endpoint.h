@@ -53,6 +53,8 @@ class Endpoint final : public ConnectionOwner,
   rpc::ConnectivityState GetState(bool try_to_connect);
   bool WaitForStateChange(rpc::ConnectivityState last_observed,
                           absl::Time deadline);
+  void AddStateListener(rpc::StateListener* listener);
+  void RemoveStateListener(rpc::StateListener* listener);
   std::string device() const;
   // Closes the connection and all calls.
   void Shutdown();
@@ -121,6 +123,9 @@ class Endpoint final : public ConnectionOwner,
 
   std::atomic<rpc::ConnectivityState> state_{rpc::ConnectivityState::kIdle};
   absl::Mutex state_mutex_;  // for those who wait for it
+  absl::Status state_cause_ ABSL_GUARDED_BY(state_mutex_);
+  std::vector<rpc::StateListener*> state_listeners_
+      ABSL_GUARDED_BY(state_mutex_);
 
   // The driver's.
   Connection* connection_ = nullptr;     // connecting or up, taking calls

@@ -6,16 +6,21 @@
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/executor.h"
 #include "rpc/logging.h"
+#include "rpc/routing/routing_transport.h"
 
 namespace rpc {
 namespace {
 
 absl::StatusOr<std::unique_ptr<ClientTransport>> CreateTransport(
-    const std::string& address, const TransportOptions& options) {
+    const std::string& address, const EndpointOptions& options) {
+  if (routing::IsNeeded(address, options.routing)) {
+    return routing::CreateRoutingTransport(address, options.transport,
+                                           options.routing);
+  }
   absl::StatusOr<TransportFactory*> factory =
       TransportFactory::ForAddress(address);
   if (!factory.ok()) return factory.status();
-  return (*factory)->CreateClient(address, options);
+  return (*factory)->CreateClient(address, options.transport);
 }
 
 // Ends a channel on a thread that no transport's frames are below of.
@@ -106,7 +111,7 @@ std::shared_ptr<Channel> CreateCustomChannel(
   absl::StatusOr<EndpointOptions> options = ParseArguments(arguments);
   if (!options.ok()) return broken(options.status());
   absl::StatusOr<std::unique_ptr<ClientTransport>> transport =
-      CreateTransport(address, options->transport);
+      CreateTransport(address, *options);
   if (!transport.ok()) return broken(transport.status());
   return make(new Channel(*std::move(transport), *options));
 }

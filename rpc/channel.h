@@ -54,7 +54,8 @@ class Channel final : public ChannelInterface {
   internal::CallTarget target_;
 };
 
-// `address` is rdma://HOST:PORT or HOST:PORT. Never null and never blocks:
+// `address` is rdma://HOST:PORT or HOST:PORT, or several of them with commas in
+// between: rdma://HOST:PORT,HOST:PORT. Never null and never blocks:
 // where the address or an argument is wrong, or no transport is linked, every
 // call on the channel ends with a status that says so.
 std::shared_ptr<Channel> CreateChannel(

@@ -125,6 +125,17 @@ const std::map<std::string, NumberArgument>& NumberArguments() {
        Fabric(&FabricOptions::rnr_retry_count, 0, 7)},
       {"verbena.min_rnr_timer", Fabric(&FabricOptions::min_rnr_timer, 1, 31)},
       {"verbena.traffic_class", Fabric(&FabricOptions::traffic_class, 0, 255)},
+      {"grpc.enable_retries",
+       {0, 1,
+        [](EndpointOptions& options, int64_t value) {
+          options.routing.retries_asked_for = value != 0;
+          options.routing.retries = value != 0;
+        }}},
+      {"grpc.per_rpc_retry_buffer_size",
+       {0, kMax32,
+        [](EndpointOptions& options, int64_t value) {
+          options.routing.retry_buffer_bytes = static_cast<uint64_t>(value);
+        }}},
       {"grpc.use_local_subchannel_pool",
        {0, 1,
         [](EndpointOptions& options, int64_t value) {
@@ -179,6 +190,18 @@ absl::Status SetDevice(const Value& value, EndpointOptions& options) {
   return absl::OkStatus();
 }
 
+// A name that is not known is the routing's to refuse.
+absl::Status SetText(const std::string& key, const Value& value,
+                     std::string& field) {
+  const std::string* const text = std::get_if<std::string>(&value);
+  if (text == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("argument ", key, " is a string"));
+  }
+  field = *text;
+  return absl::OkStatus();
+}
+
 absl::Status SetConnectionSetup(const Value& value, EndpointOptions& options) {
   const std::string* const setup = std::get_if<std::string>(&value);
   if (setup == nullptr || (*setup != "rdma_cm" && *setup != "tcp")) {
@@ -208,6 +231,12 @@ absl::Status SetArgument(const std::string& key, const Value& value,
   if (key == "verbena.device") return SetDevice(value, options);
   if (key == "verbena.connection_setup") {
     return SetConnectionSetup(value, options);
+  }
+  if (key == "grpc.lb_policy_name") {
+    return SetText(key, value, options.routing.policy);
+  }
+  if (key == "grpc.service_config") {
+    return SetText(key, value, options.routing.service_config);
   }
   if (key == "verbena.mtu") return SetMtu(value, options);
   const auto found = NumberArguments().find(key);

@@ -25,6 +25,10 @@
 //   grpc.max_connection_age_grace_ms      2147483647: no limit; server only
 //   grpc.max_connection_idle_ms           2147483647: no limit; server only
 //   grpc.use_local_subchannel_pool        0; 1: a connection of the channel's own
+//   grpc.lb_policy_name                   "pick_first" (the default) or "round_robin"
+//   grpc.service_config                   JSON; see rpc/routing/service_config.h
+//   grpc.enable_retries                   1; 0: no call is repeated
+//   grpc.per_rpc_retry_buffer_size        262144 bytes of a call that may be repeated
 //   verbena.connect_timeout_ms            20000
 //   verbena.device                        "auto", "soft", or a verbs device
 //   verbena.memory_budget_bytes           0: half of the machine's memory
@@ -63,6 +67,7 @@
 
 #include "absl/status/statusor.h"
 #include "rpc/compression.h"
+#include "rpc/routing/routing_options.h"
 #include "rpc/transport.h"
 
 namespace rpc {
@@ -87,6 +92,15 @@ class ChannelArguments {
     SetInt("grpc.max_send_message_length", size);
   }
 
+  // "pick_first" or "round_robin": which of several addresses calls go to.
+  void SetLoadBalancingPolicyName(const std::string& lb_policy_name) {
+    SetString("grpc.lb_policy_name", lb_policy_name);
+  }
+  // See rpc/routing/service_config.h.
+  void SetServiceConfigJSON(const std::string& service_config_json) {
+    SetString("grpc.service_config", service_config_json);
+  }
+
   // Without effect; see compression.h.
   void SetCompressionAlgorithm(CompressionAlgorithm algorithm) {
     SetInt("grpc.default_compression_algorithm", algorithm);
@@ -106,6 +120,7 @@ class ChannelArguments {
 // What the arguments say, typed.
 struct EndpointOptions {
   TransportOptions transport;
+  RoutingOptions routing;
   uint64_t max_send_message_bytes = std::numeric_limits<uint64_t>::max();
   size_t max_metadata_bytes = 0;
   size_t handler_threads = 0;

@@ -79,7 +79,7 @@ class ClientContext {
   // Wait for a connection until the deadline. Default: end with UNAVAILABLE
   // when connecting fails.
   void set_wait_for_ready(bool wait_for_ready) {
-    wait_for_ready_ = wait_for_ready;
+    wait_for_ready_ = wait_for_ready ? WaitForReady::kYes : WaitForReady::kNo;
   }
   void set_fail_fast(bool fail_fast) { set_wait_for_ready(!fail_fast); }
 
@@ -145,7 +145,7 @@ class ClientContext {
 
   std::atomic<uint32_t> phase_{0};
   bool used_ = false;
-  bool wait_for_ready_ = false;
+  WaitForReady wait_for_ready_ = WaitForReady::kDefault;
   bool may_have_run_ = false;
   uint8_t compression_algorithm_ = COMPRESS_NONE;
   ClientTransport* transport_ = nullptr;

@@ -65,6 +65,7 @@ inline constexpr grpc_compression_level GRPC_COMPRESS_LEVEL_COUNT =
 #ifndef GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH
 // See channel_arguments.h.
 #define GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS "grpc.client_idle_timeout_ms"
+#define GRPC_ARG_ENABLE_RETRIES "grpc.enable_retries"
 #define GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS \
   "grpc.initial_reconnect_backoff_ms"
 #define GRPC_ARG_KEEPALIVE_TIME_MS "grpc.keepalive_time_ms"
@@ -72,12 +73,15 @@ inline constexpr grpc_compression_level GRPC_COMPRESS_LEVEL_COUNT =
 #define GRPC_ARG_MAX_CONNECTION_AGE_GRACE_MS "grpc.max_connection_age_grace_ms"
 #define GRPC_ARG_MAX_CONNECTION_AGE_MS "grpc.max_connection_age_ms"
 #define GRPC_ARG_MAX_CONNECTION_IDLE_MS "grpc.max_connection_idle_ms"
+#define GRPC_ARG_LB_POLICY_NAME "grpc.lb_policy_name"
 #define GRPC_ARG_MAX_MESSAGE_LENGTH GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH
 #define GRPC_ARG_MAX_METADATA_SIZE "grpc.max_metadata_size"
 #define GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH "grpc.max_receive_message_length"
 #define GRPC_ARG_MAX_RECONNECT_BACKOFF_MS "grpc.max_reconnect_backoff_ms"
 #define GRPC_ARG_MAX_SEND_MESSAGE_LENGTH "grpc.max_send_message_length"
 #define GRPC_ARG_MIN_RECONNECT_BACKOFF_MS "grpc.min_reconnect_backoff_ms"
+#define GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE "grpc.per_rpc_retry_buffer_size"
+#define GRPC_ARG_SERVICE_CONFIG "grpc.service_config"
 #define GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL "grpc.use_local_subchannel_pool"
 #endif
 

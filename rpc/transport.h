@@ -196,6 +196,18 @@ enum class ConnectivityState {
   kShutdown,
 };
 
+// Hears of a transport's states. Called one at a time, in their order, on
+// whichever thread the state changes, with locks held: must not block, and must
+// not call the transport.
+class StateListener {
+ public:
+  // `why`: with kTransientFailure, what failed; else OK.
+  virtual void OnState(ConnectivityState state, const absl::Status& why) = 0;
+
+ protected:
+  ~StateListener() = default;
+};
+
 // What RDMA devices are told of the fabric (docs/hardware.md); of no meaning
 // where there is no wire. Values as of ibv_modify_qp(3).
 struct FabricOptions {
@@ -277,13 +289,16 @@ struct TransportOptions {
   absl::Duration max_connection_idle = absl::InfiniteDuration();
 };
 
+// gRPC's wait_for_ready: whether a call waits for a connection (until its
+// deadline) or ends with UNAVAILABLE when connecting fails. kDefault is what
+// the channel's configuration says, and else kNo.
+enum class WaitForReady : uint8_t { kDefault, kNo, kYes };
+
 // Parameters of StartCall.
 struct CallOptions {
   uint32_t method = 0;  // from RegisterMethod
   absl::Time deadline = absl::InfiniteFuture();
-  // gRPC's wait_for_ready: wait for a connection (until the deadline) instead
-  // of failing with UNAVAILABLE when connecting fails.
-  bool wait_for_ready = false;
+  WaitForReady wait_for_ready = WaitForReady::kDefault;
   // The calling thread calls Wait right after StartCall, whatever became of the
   // call, and waits for nothing else before: the transport may stay this
   // thread's in between, which saves handing it over and back.
@@ -341,6 +356,12 @@ class ClientTransport {
   // `deadline`.
   virtual bool WaitForStateChange(ConnectivityState last_observed,
                                   absl::Time deadline) = 0;
+
+  // `listener` hears of every change of state from now on, and at once of a
+  // failure that lasts, until RemoveStateListener has returned. Default: the
+  // state changes within calls of GetState only.
+  virtual void AddStateListener(StateListener* listener) {}
+  virtual void RemoveStateListener(StateListener* listener) {}
 
   // The device in use ("soft0", "rxe0"), or "" before the first connection.
   virtual std::string device() const = 0;

@@ -25,6 +25,9 @@ TEST(ChannelArgumentsTest, Defaults) {
   EXPECT_EQ(options.handler_threads, 256u);
   EXPECT_EQ(options.handler_queue, 65536u);
   EXPECT_LT(options.transport.spin, absl::ZeroDuration());
+  EXPECT_TRUE(options.routing.retries);
+  EXPECT_FALSE(options.routing.retries_asked_for);
+  EXPECT_EQ(options.routing.retry_buffer_bytes, 262144u);
 }
 
 TEST(ChannelArgumentsTest, AConnectionHasNoAgeUnlessItIsGivenOne) {
@@ -74,6 +77,10 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   arguments.SetInt("verbena.handler_threads", 1014);
   arguments.SetInt("verbena.handler_queue", 1015);
   arguments.SetInt("grpc.use_local_subchannel_pool", 1);
+  arguments.SetInt("grpc.enable_retries", 1);
+  arguments.SetInt("grpc.per_rpc_retry_buffer_size", 1016);
+  arguments.SetLoadBalancingPolicyName("round_robin");
+  arguments.SetServiceConfigJSON("{}");
   arguments.SetString("verbena.connection_setup", "tcp");
   arguments.SetInt("verbena.ack_timeout", 17);
   arguments.SetInt("verbena.retry_count", 3);
@@ -116,6 +123,10 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   EXPECT_EQ(transport.max_connections, 1013u);
   EXPECT_EQ(options.handler_threads, 1014u);
   EXPECT_EQ(options.handler_queue, 1015u);
+  EXPECT_TRUE(options.routing.retries_asked_for);
+  EXPECT_EQ(options.routing.retry_buffer_bytes, 1016u);
+  EXPECT_EQ(options.routing.policy, "round_robin");
+  EXPECT_EQ(options.routing.service_config, "{}");
 }
 
 TEST(ChannelArgumentsTest, NoLimit) {

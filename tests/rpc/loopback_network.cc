@@ -97,7 +97,7 @@ CallHandle LoopbackNetwork::Impl::StartCall(const CallOptions& options,
   } else if (reachable) {
     if (!call->client.ended) PushSent(call->client);
     Admit(call, std::move(first));
-  } else if (options.wait_for_ready) {
+  } else if (options.wait_for_ready == WaitForReady::kYes) {
     call->waiting = true;
     call->parked = std::move(first);
   } else {

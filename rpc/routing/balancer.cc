@@ -1,0 +1,208 @@
+#include "rpc/routing/balancer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "rpc/routing/deferred.h"
+
+namespace rpc::routing {
+
+// ---- One address.
+
+Balancer::Subchannel::Subchannel(Balancer* balancer,
+                                 std::unique_ptr<ClientTransport> transport)
+    : balancer_(balancer), transport_(std::move(transport)) {}
+
+Balancer::Subchannel::~Subchannel() { transport_->RemoveStateListener(this); }
+
+void Balancer::Subchannel::OnState(ConnectivityState state,
+                                   const absl::Status& why) {
+  if (state == ConnectivityState::kTransientFailure) {
+    absl::MutexLock lock(&mutex_);
+    failed_ = true;
+    error_ = why;
+  }
+  balancer_->UpdateSoon();
+}
+
+BalancingPolicy::Address Balancer::Subchannel::Look(absl::Status* error) {
+  // Not under the lock, which OnState takes.
+  const ConnectivityState state = transport_->GetState(false);
+  absl::MutexLock lock(&mutex_);
+  if (failed_) *error = error_;
+  return {state, std::exchange(failed_, false)};
+}
+
+// ---- All of them.
+
+Balancer::Balancer(std::vector<std::unique_ptr<ClientTransport>> transports,
+                   std::unique_ptr<BalancingPolicy> policy)
+    : policy_(std::move(policy)) {
+  for (std::unique_ptr<ClientTransport>& transport : transports) {
+    subchannels_.push_back(
+        std::make_unique<Subchannel>(this, std::move(transport)));
+  }
+}
+
+Balancer::~Balancer() = default;
+
+void Balancer::Start(std::weak_ptr<void> owner) {
+  owner_ = std::move(owner);
+  for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {
+    subchannel->Start();
+  }
+}
+
+uint32_t Balancer::RegisterMethod(std::string_view path) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = std::find(methods_.begin(), methods_.end(), path);
+  if (found != methods_.end()) {
+    return static_cast<uint32_t>(found - methods_.begin());
+  }
+  methods_.emplace_back(path);
+  for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {
+    subchannel->methods().push_back(
+        subchannel->transport()->RegisterMethod(path));
+  }
+  return static_cast<uint32_t>(methods_.size() - 1);
+}
+
+Balancer::Transports Balancer::Look(bool wanted) {
+  std::vector<BalancingPolicy::Address> addresses;
+  for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {
+    addresses.push_back(subchannel->Look(&last_error_));
+  }
+  const BalancingPolicy::Decision decision = policy_->Look(addresses, wanted);
+  state_ = decision.state;
+  Transports connect;
+  for (const size_t index : decision.connect) {
+    connect.push_back(subchannels_[index]->transport());
+  }
+  return connect;
+}
+
+// A transport that does not tell has come into another state at once.
+void Balancer::Connect(const Transports& transports) {
+  bool changed = false;
+  for (ClientTransport* const transport : transports) {
+    transport->GetState(/*try_to_connect=*/true);
+    changed |= transport->GetState(false) != ConnectivityState::kIdle;
+  }
+  if (changed) UpdateSoon();
+}
+
+// ---- Calls.
+
+Balancer::Pick Balancer::TryToPick(const Waiter& waiter) {
+  if (state_ == ConnectivityState::kReady) {
+    const std::optional<size_t> index = policy_->Pick([this](size_t i) {
+      return subchannels_[i]->transport()->GetState(false) ==
+             ConnectivityState::kReady;
+    });
+    if (!index.has_value()) return {};
+    Subchannel& subchannel = *subchannels_[*index];
+    return {subchannel.transport(), subchannel.methods()[waiter.method()], {}};
+  }
+  if (state_ != ConnectivityState::kTransientFailure ||
+      waiter.waits_for_ready()) {
+    return {};
+  }
+  return {
+      nullptr, 0,
+      absl::UnavailableError(absl::StrCat(std::string(policy_->failure_text()),
+                                          std::string(last_error_.message())))};
+}
+
+Balancer::Pick Balancer::PickOrWait(const std::shared_ptr<Waiter>& waiter) {
+  Transports connect;
+  Pick pick;
+  {
+    absl::MutexLock lock(&mutex_);
+    pick = TryToPick(*waiter);
+    if (pick.transport == nullptr) {
+      connect = Look(/*wanted=*/true);
+      pick = TryToPick(*waiter);
+    }
+    if (pick.transport == nullptr && pick.failure.ok()) {
+      waiting_.push_back(waiter);
+    }
+  }
+  Connect(connect);
+  return pick;
+}
+
+bool Balancer::Forget(const Waiter* waiter) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = std::find_if(
+      waiting_.begin(), waiting_.end(),
+      [waiter](const auto& other) { return other.get() == waiter; });
+  if (found == waiting_.end()) return false;
+  waiting_.erase(found);
+  return true;
+}
+
+std::vector<Balancer::Told> Balancer::TakePicked() {
+  std::vector<Told> told;
+  std::vector<std::shared_ptr<Waiter>> left;
+  for (std::shared_ptr<Waiter>& waiter : waiting_) {
+    Pick pick = TryToPick(*waiter);
+    if (pick.transport == nullptr && pick.failure.ok()) {
+      left.push_back(std::move(waiter));
+    } else {
+      told.push_back({std::move(waiter), std::move(pick)});
+    }
+  }
+  waiting_ = std::move(left);
+  return told;
+}
+
+// ---- States.
+
+// Within OnState, and so with locks of the transport's held.
+void Balancer::UpdateSoon() {
+  if (update_is_due_.exchange(true)) return;
+  std::shared_ptr<void> owner = owner_.lock();
+  if (owner == nullptr) return;  // all of it ends
+  absl::AnyInvocable<void()> update = [this, owner] { Update(); };
+  // Without a thread, the next change of state is another chance.
+  if (!RunSoon(update)) update_is_due_.store(false);
+}
+
+void Balancer::Update() {
+  update_is_due_.store(false);
+  Transports connect;
+  std::vector<Told> told;
+  {
+    absl::MutexLock lock(&mutex_);
+    connect = Look(/*wanted=*/!waiting_.empty());
+    told = TakePicked();
+  }
+  Connect(connect);
+  for (const Told& one : told) one.waiter->OnPick(one.pick);
+}
+
+ConnectivityState Balancer::GetState(bool try_to_connect) {
+  Transports connect;
+  ConnectivityState state;
+  {
+    absl::MutexLock lock(&mutex_);
+    state = state_;
+    if (try_to_connect && state == ConnectivityState::kIdle) {
+      connect = Look(/*wanted=*/true);
+    }
+  }
+  Connect(connect);
+  return state;
+}
+
+bool Balancer::WaitForStateChange(ConnectivityState last_observed,
+                                  absl::Time deadline) {
+  absl::MutexLock lock(&mutex_);
+  const auto changed = [this, last_observed]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(
+                           mutex_) { return state_ != last_observed; };
+  return mutex_.AwaitWithDeadline(absl::Condition(&changed), deadline);
+}
+
+}  // namespace rpc::routing

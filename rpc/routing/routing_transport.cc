@@ -1,0 +1,152 @@
+#include "rpc/routing/routing_transport.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/random/random.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "rpc/routing/address_list.h"
+#include "rpc/routing/balancer.h"
+#include "rpc/routing/balancing_policy.h"
+#include "rpc/routing/deferred.h"
+#include "rpc/routing/routed_call.h"
+
+namespace rpc::routing {
+namespace {
+
+using Transports = std::vector<std::unique_ptr<ClientTransport>>;
+
+class RoutingTransport final : public ClientTransport {
+ public:
+  explicit RoutingTransport(std::unique_ptr<CallEnvironment> environment);
+  ~RoutingTransport() override;
+
+  const Limits& limits() const override { return home_->limits(); }
+  uint32_t RegisterMethod(std::string_view path) override {
+    return balancer_->RegisterMethod(path);
+  }
+  CallHandle StartCall(const CallOptions& options, OutgoingFrame&& frame,
+                       CallSink* sink) override;
+  bool Send(CallHandle handle, OutgoingFrame&& frame) override;
+  void Release(CallHandle handle, uint64_t window_bytes, bool drained) override;
+  void Cancel(CallHandle handle, absl::Status reason) override;
+  void Wait(Event& event) override { home_->Wait(event); }
+  void WakeWaiters() override { home_->WakeWaiters(); }
+  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override {
+    return home_->AllocateBuffer(bytes);
+  }
+  ConnectivityState GetState(bool try_to_connect) override {
+    return balancer_->GetState(try_to_connect);
+  }
+  bool WaitForStateChange(ConnectivityState last_observed,
+                          absl::Time deadline) override {
+    return balancer_->WaitForStateChange(last_observed, deadline);
+  }
+  std::string device() const override { return home_->device(); }
+
+ private:
+  ClientTransport* const home_;
+  Balancer* const balancer_;
+  absl::Notification is_gone_;  // the environment
+  std::shared_ptr<CallEnvironment> environment_;
+};
+
+// The last reference may go within a callback of one of the transports, which
+// end with it: another thread does that.
+RoutingTransport::RoutingTransport(std::unique_ptr<CallEnvironment> environment)
+    : home_(environment->home), balancer_(environment->balancer.get()) {
+  environment_ = std::shared_ptr<CallEnvironment>(
+      environment.release(), [this](CallEnvironment* last) {
+        absl::AnyInvocable<void()> end = [this, last] {
+          delete last;
+          is_gone_.Notify();
+        };
+        // Better a leak than a transport that ends under itself.
+        if (!RunSoon(end)) is_gone_.Notify();
+      });
+  balancer_->Start(environment_);
+}
+
+RoutingTransport::~RoutingTransport() {
+  for (const auto& call : environment_->calls.All()) {
+    call->Cancel(absl::CancelledError("the channel is shut down"));
+  }
+  environment_.reset();
+  is_gone_.WaitForNotification();
+}
+
+CallHandle RoutingTransport::StartCall(const CallOptions& options,
+                                       OutgoingFrame&& frame, CallSink* sink) {
+  const CallHandle handle = environment_->calls.NewHandle();
+  const auto call =
+      std::make_shared<RoutedCall>(environment_, options, handle, sink);
+  environment_->calls.Add(handle, call);
+  call->Start(std::move(frame));
+  return handle;
+}
+
+bool RoutingTransport::Send(CallHandle handle, OutgoingFrame&& frame) {
+  const auto call = environment_->calls.Find(handle);
+  return call != nullptr && call->Send(std::move(frame));
+}
+
+void RoutingTransport::Release(CallHandle handle, uint64_t window_bytes,
+                               bool drained) {
+  const auto call = environment_->calls.Find(handle);
+  if (call != nullptr) call->Release(window_bytes, drained);
+}
+
+void RoutingTransport::Cancel(CallHandle handle, absl::Status reason) {
+  const auto call = environment_->calls.Find(handle);
+  if (call != nullptr) call->Cancel(std::move(reason));
+}
+
+absl::StatusOr<Transports> CreateTransports(
+    std::string_view address, const TransportOptions& transport_options) {
+  Transports transports;
+  for (const std::string& one : SplitAddresses(address)) {
+    absl::StatusOr<TransportFactory*> factory =
+        TransportFactory::ForAddress(one);
+    if (!factory.ok()) return factory.status();
+    absl::StatusOr<std::unique_ptr<ClientTransport>> transport =
+        (*factory)->CreateClient(one, transport_options);
+    if (!transport.ok()) return transport.status();
+    transports.push_back(*std::move(transport));
+  }
+  return transports;
+}
+
+}  // namespace
+
+bool IsNeeded(std::string_view address, const RoutingOptions& options) {
+  return SplitAddresses(address).size() > 1 || options.retries_asked_for ||
+         !options.policy.empty() || !options.service_config.empty();
+}
+
+absl::StatusOr<std::unique_ptr<ClientTransport>> CreateRoutingTransport(
+    std::string_view address, const TransportOptions& transport_options,
+    const RoutingOptions& options) {
+  absl::BitGen random;
+  std::unique_ptr<BalancingPolicy> policy =
+      MakePolicy(options.policy.empty() ? "pick_first" : options.policy,
+                 absl::Uniform<uint32_t>(random));
+  if (policy == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("grpc.lb_policy_name = '", options.policy,
+                     "' is neither pick_first nor round_robin"));
+  }
+  absl::StatusOr<Transports> transports =
+      CreateTransports(address, transport_options);
+  if (!transports.ok()) return transports.status();
+  auto environment = std::make_unique<CallEnvironment>();
+  environment->home = transports->front().get();
+  environment->balancer =
+      std::make_unique<Balancer>(*std::move(transports), std::move(policy));
+  environment->retries = options.retries;
+  environment->retry_buffer_bytes = options.retry_buffer_bytes;
+  return std::make_unique<RoutingTransport>(std::move(environment));
+}
+
+}  // namespace rpc::routing
