@@ -60,6 +60,20 @@ void Channel::Destroy(Channel* channel) {
   }
 }
 
+// Calls go to the interceptors where there seems to be no transport.
+void Channel::SetInterceptors(internal::ClientInterceptorFactories factories) {
+  if (factories.empty() &&
+      internal::GlobalClientInterceptorFactory() == nullptr) {
+    return;
+  }
+  interceptor_factories_ = std::move(factories);
+  interceptors_ = {.factories = &interceptor_factories_,
+                   .channel = this,
+                   .transport = transport_.get()};
+  target_.interceptors = &interceptors_;
+  target_.transport = nullptr;
+}
+
 ConnectivityState Channel::GetState(bool try_to_connect) {
   if (transport_ == nullptr) return ConnectivityState::kShutdown;
   return transport_->GetState(try_to_connect);
@@ -96,7 +110,17 @@ std::shared_ptr<Channel> CreateCustomChannel(
     const std::string& address,
     const std::shared_ptr<ChannelCredentials>& credentials,
     const ChannelArguments& arguments) {
-  const auto make = [](Channel* channel) {
+  return experimental::CreateCustomChannelWithInterceptors(address, credentials,
+                                                           arguments, {});
+}
+
+std::shared_ptr<Channel> experimental::CreateCustomChannelWithInterceptors(
+    const std::string& address,
+    const std::shared_ptr<ChannelCredentials>& credentials,
+    const ChannelArguments& arguments,
+    internal::ClientInterceptorFactories interceptor_factories) {
+  const auto make = [&](Channel* channel) {
+    channel->SetInterceptors(std::move(interceptor_factories));
     return std::shared_ptr<Channel>(channel, &Channel::Destroy);
   };
   const auto broken = [&](const absl::Status& error) {

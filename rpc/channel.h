@@ -17,12 +17,31 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "rpc/channel_arguments.h"
 #include "rpc/channel_interface.h"
+#include "rpc/client_interceptor.h"
 #include "rpc/credentials.h"
+#include "rpc/internal/channel_interceptors.h"
 
 namespace rpc {
+
+class Channel;
+
+namespace experimental {
+
+// CreateCustomChannel with factories of interceptors, which see every call of
+// the channel; see client_interceptor.h. Calls of a channel without a transport
+// (a wrong address) reach interceptors, too, and may be hijacked.
+std::shared_ptr<Channel> CreateCustomChannelWithInterceptors(
+    const std::string& address,
+    const std::shared_ptr<ChannelCredentials>& credentials,
+    const ChannelArguments& arguments,
+    std::vector<std::unique_ptr<ClientInterceptorFactoryInterface>>
+        interceptor_factories);
+
+}  // namespace experimental
 
 class Channel final : public ChannelInterface {
  public:
@@ -37,21 +56,27 @@ class Channel final : public ChannelInterface {
   uint32_t RegisterMethod(const char* path) override;
 
  private:
-  friend std::shared_ptr<Channel> CreateCustomChannel(
+  friend std::shared_ptr<Channel>
+  experimental::CreateCustomChannelWithInterceptors(
       const std::string& address,
       const std::shared_ptr<ChannelCredentials>& credentials,
-      const ChannelArguments& arguments);
+      const ChannelArguments& arguments,
+      internal::ClientInterceptorFactories interceptor_factories);
 
   Channel(std::unique_ptr<ClientTransport> transport,
           const EndpointOptions& options);
   explicit Channel(Status error);
   static void Destroy(Channel* channel);
+  // Before the first call.
+  void SetInterceptors(internal::ClientInterceptorFactories factories);
 
   bool WaitForStateChangeUntil(ConnectivityState last_observed,
                                absl::Time deadline) override;
 
   const std::unique_ptr<ClientTransport> transport_;
   internal::CallTarget target_;
+  internal::ClientInterceptorFactories interceptor_factories_;
+  internal::ChannelInterceptors interceptors_;
 };
 
 // `address` is rdma://HOST:PORT or HOST:PORT, or several of them with commas in

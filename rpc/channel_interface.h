@@ -20,9 +20,13 @@ namespace rpc {
 class ChannelInterface;
 namespace internal {
 
+struct ChannelInterceptors;
+
 // What calls on a channel go through.
 struct CallTarget {
-  ClientTransport* transport = nullptr;  // null: every call ends with `error`
+  // Null: every call ends with `error`, or there are interceptors.
+  ClientTransport* transport = nullptr;
+  const ChannelInterceptors* interceptors = nullptr;  // the channel's
   Status error;
   EncodeLimits encode_limits;
   size_t max_metadata_bytes = 0;  // received

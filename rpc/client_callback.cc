@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/base/optimization.h"
 #include "rpc/internal/callback_scope.h"
 
 namespace rpc::internal {
@@ -10,15 +11,40 @@ void ReactorCall::Bind(ChannelInterface* channel, const RpcMethod& method,
                        ClientContext* context, ConstMessageRef request,
                        MessageRef response) {
   channel_ = channel->shared_from_this();
+  target_ = &channel->call_target();
   method_ = method.number();
   bound_context_ = context;
   request_ = request;
   bound_response_ = response;
+  if (ABSL_PREDICT_FALSE(target_->transport == nullptr)) {
+    BindWithoutTransport(method);
+  }
+}
+
+// The method is needed now: a generic stub's does not live until StartCall.
+void ReactorCall::BindWithoutTransport(const RpcMethod& method) {
+  if (target_->interceptors == nullptr) return;
+  ClientUnaryReactor* const reactor = &reactor_;
+  over_stream_ = std::make_unique<UnaryStreamReactor>(
+      channel_.get(), method, bound_context_, request_, bound_response_,
+      [reactor] { reactor->OnReadInitialMetadataDone(true); },
+      [reactor](const Status& status) { reactor->OnDone(status); });
+  channel_.reset();
 }
 
 void ReactorCall::StartBound() {
-  Start(channel_->call_target(), method_, bound_context_, request_,
-        bound_response_, /*done_on_other_thread=*/true);
+  if (ABSL_PREDICT_FALSE(target_->transport == nullptr)) {
+    return StartWithoutTransport();
+  }
+  Start(*target_, method_, bound_context_, request_, bound_response_,
+        /*done_on_other_thread=*/true);
+}
+
+// It destroys itself.
+void ReactorCall::StartWithoutTransport() {
+  if (over_stream_ != nullptr) return over_stream_.release()->StartCall();
+  ClientUnaryCall::StartWithoutTransport(*target_, bound_context_,
+                                         /*done_on_other_thread=*/true);
 }
 
 void ReactorCall::OnInitialMetadata() {

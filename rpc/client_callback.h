@@ -29,6 +29,7 @@
 #include "rpc/internal/client_unary_call.h"
 #include "rpc/internal/executor.h"
 #include "rpc/internal/rpc_method.h"
+#include "rpc/internal/unary_over_stream.h"
 #include "rpc/status.h"
 
 namespace rpc {
@@ -48,6 +49,11 @@ class ReactorCall final : public ClientUnaryCall, private Executor::Task {
   void StartBound();
 
  private:
+  // Where the channel has no transport: of a channel with interceptors, or of
+  // one that was made in vain.
+  void BindWithoutTransport(const RpcMethod& method);
+  void StartWithoutTransport();
+
   void OnDone() override;
   void DoneElsewhere() override;
   void OnInitialMetadata() override;
@@ -55,10 +61,12 @@ class ReactorCall final : public ClientUnaryCall, private Executor::Task {
 
   ClientUnaryReactor& reactor_;
   std::shared_ptr<ChannelInterface> channel_;  // null: not bound
+  const CallTarget* target_ = nullptr;         // the channel's
   uint32_t method_ = 0;                        // its number
   ClientContext* bound_context_ = nullptr;
   ConstMessageRef request_;
   MessageRef bound_response_;
+  std::unique_ptr<UnaryStreamReactor> over_stream_;  // with interceptors
 };
 
 struct ClientCallbackUnaryFactory;

@@ -88,6 +88,9 @@ Status ClientContext::EncodeSent(const internal::CallTarget& target,
 void ClientContext::TryCancel() {
   const uint32_t before =
       phase_.fetch_or(kCancelled, std::memory_order_acq_rel);
+  if (sent_ != nullptr && sent_->cancel_listener != nullptr) {
+    sent_->cancel_listener->OnTryCancel();
+  }
   // Not started: whoever starts it sees the bit.
   if ((before & kStarted) == 0 || (before & kOver) != 0) return;
   transport_->Cancel(handle_, absl::CancelledError("Cancelled by TryCancel"));

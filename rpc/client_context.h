@@ -27,6 +27,7 @@
 #include "absl/types/span.h"
 #include "rpc/buffer.h"
 #include "rpc/compression.h"
+#include "rpc/internal/cancel_listener.h"
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/received_metadata.h"
 #include "rpc/metadata.h"
@@ -38,6 +39,7 @@ namespace rpc {
 class CallbackServerContext;
 class ServerContextBase;
 namespace internal {
+class ClientInterception;
 class ClientStream;
 class ClientUnaryCall;
 struct CallTarget;
@@ -131,6 +133,7 @@ class ClientContext {
   bool may_have_run() const { return may_have_run_; }
 
  private:
+  friend class internal::ClientInterception;
   friend class internal::ClientStream;
   friend class internal::ClientUnaryCall;
 
@@ -163,6 +166,8 @@ class ClientContext {
     internal::MetadataMap pairs;
     std::string encoded;  // in the header block's form
     std::unique_ptr<Parent> parent;
+    // Of a call with interceptors: hears of TryCancel.
+    std::shared_ptr<internal::CancelListener> cancel_listener;
   };
   SentMetadata& sent();
 

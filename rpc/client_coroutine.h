@@ -100,14 +100,12 @@ class CoroClientStream {
 
     bool await_suspend(std::coroutine_handle<> awaiter) {
       auto begin = [this](StreamOperation* operation) {
-        stream_.Finish(/*discard=*/!response_.has_message(), operation);
+        stream_.Finish(/*discard=*/!response_.has_message(), response_,
+                       operation);
       };
       return Suspend(awaiter, begin);
     }
-    Status await_resume() {
-      return response_.has_message() ? stream_.TakeStatus(response_)
-                                     : stream_.TakeStatus();
-    }
+    Status await_resume() { return stream_.TakeStatus(response_); }
 
    private:
     ClientStream& stream_;
@@ -126,7 +124,7 @@ class CoroClientStream {
       : stream_(ClientStream::Create(channel, method, context,
                                      ClientStream::Completions::kMayTakeLong)),
         response_(response) {
-    stream_->StartCall(request);
+    stream_->StartAtOnce(request);
   }
   ~CoroClientStream();
 

@@ -69,32 +69,34 @@ class TemplatedGenericStub final {
   // ---- By callback; see client_callback.h and client_stream_callback.h.
 
   void UnaryCall(ClientContext* context, const std::string& method,
-                 StubOptions /*options*/, const Request* request,
+                 StubOptions options, const Request* request,
                  Response* response, std::function<void(Status)> callback) {
-    internal::CallbackUnaryCall(channel_.get(), Unary(method), context, request,
-                                response, std::move(callback));
+    internal::CallbackUnaryCall(channel_.get(), Unary(method, options), context,
+                                request, response, std::move(callback));
   }
   void PrepareUnaryCall(ClientContext* context, const std::string& method,
-                        StubOptions /*options*/, const Request* request,
+                        StubOptions options, const Request* request,
                         Response* response, ClientUnaryReactor* reactor) {
     internal::ClientCallbackUnaryFactory::Create(
-        channel_.get(), Unary(method), context, request, response, reactor);
+        channel_.get(), Unary(method, options), context, request, response,
+        reactor);
   }
   void PrepareBidiStreamingCall(ClientContext* context,
-                                const std::string& method,
-                                StubOptions /*options*/,
+                                const std::string& method, StubOptions options,
                                 ClientBidiReactor<Request, Response>* reactor) {
     internal::ClientCallbackReaderWriterFactory<Request, Response>::Create(
-        channel_.get(), Bidi(method), context, reactor);
+        channel_.get(), Bidi(method, options), context, reactor);
   }
 
  private:
-  internal::RpcMethod Unary(const std::string& method) const {
-    return internal::RpcMethod(method.c_str(), internal::RpcMethod::NORMAL_RPC,
-                               channel_);
+  internal::RpcMethod Unary(const std::string& method,
+                            const StubOptions& options = {}) const {
+    return internal::RpcMethod(method.c_str(), options.suffix_for_stats(),
+                               internal::RpcMethod::NORMAL_RPC, channel_);
   }
-  internal::RpcMethod Bidi(const std::string& method) const {
-    return internal::RpcMethod(method.c_str(),
+  internal::RpcMethod Bidi(const std::string& method,
+                           const StubOptions& options = {}) const {
+    return internal::RpcMethod(method.c_str(), options.suffix_for_stats(),
                                internal::RpcMethod::BIDI_STREAMING, channel_);
   }
   std::unique_ptr<ClientAsyncReaderWriter<Request, Response>> MakeStream(

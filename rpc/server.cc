@@ -93,6 +93,17 @@ std::shared_ptr<Channel> Server::InProcessChannel(
                              arguments);
 }
 
+std::shared_ptr<Channel>
+Server::experimental_type::InProcessChannelWithInterceptors(
+    const ChannelArguments& arguments,
+    std::vector<
+        std::unique_ptr<experimental::ClientInterceptorFactoryInterface>>
+        interceptor_factories) {
+  return experimental::CreateCustomChannelWithInterceptors(
+      server_.own_address_, InsecureChannelCredentials(), arguments,
+      std::move(interceptor_factories));
+}
+
 const void* Server::OnMethod(std::string_view path) {
   const auto found = methods_.find(path);
   if (found != methods_.end()) return &found->second;

@@ -20,6 +20,7 @@
 #include "absl/time/time.h"
 #include "rpc/channel.h"
 #include "rpc/channel_arguments.h"
+#include "rpc/client_interceptor.h"
 #include "rpc/health_check_service_interface.h"
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/executor.h"
@@ -59,6 +60,21 @@ class Server final : private ServerSink {
   // A channel from this process, by the first port that the server listens on:
   // over the software device, unless the server listens with another alone.
   std::shared_ptr<Channel> InProcessChannel(const ChannelArguments& arguments);
+
+  // gRPC's experimental API: the same with interceptors (client_interceptor.h).
+  class experimental_type {
+   public:
+    explicit experimental_type(Server* server) : server_(*server) {}
+    std::shared_ptr<Channel> InProcessChannelWithInterceptors(
+        const ChannelArguments& arguments,
+        std::vector<
+            std::unique_ptr<experimental::ClientInterceptorFactoryInterface>>
+            interceptor_factories);
+
+   private:
+    Server& server_;
+  };
+  experimental_type experimental() { return experimental_type(this); }
 
   // The device in use ("soft0", "mlx5_0").
   std::string device() const { return transport_->device(); }

@@ -10,7 +10,8 @@ class StubOptions {
   explicit StubOptions(const char* suffix_for_stats)
       : suffix_for_stats_(suffix_for_stats) {}
 
-  // A label for statistics of this stub's calls; kept, not used.
+  // A label of this stub's calls, for interceptors that keep statistics
+  // (ClientRpcInfo).
   void set_suffix_for_stats(const char* suffix) { suffix_for_stats_ = suffix; }
   const char* suffix_for_stats() const { return suffix_for_stats_; }
 

@@ -129,8 +129,8 @@ bool AsyncServerCall::Bind(const AsyncRequest::Target& target) {
     // It is there: the call came with it.
     StreamMessage received;
     BlockingOperation operation;
-    ServerStream::Read(&received, &operation);
     BufferChain attachment;
+    ServerStream::Read(&received, target.request, &attachment, &operation);
     if (!Decode(received, target.request, &attachment)) {
       RespondAtEnd(Status(), ConstMessageRef());
       Finished();
@@ -168,7 +168,7 @@ void AsyncServerCall::Read(MessageRef message, BufferChain* attachment,
   if (!Begin(read_, tag)) return;
   read_message_ = message;
   read_attachment_ = attachment;
-  ServerStream::Read(&received_, &read_);
+  ServerStream::Read(&received_, message, attachment, &read_);
 }
 
 void AsyncServerCall::Write(ConstMessageRef message, WriteOptions options,

@@ -35,7 +35,7 @@ void CallbackServerStream::StartRead(MessageRef message,
   Hold();
   read_message_ = message;
   read_attachment_ = attachment;
-  Read(&received_, &read_);
+  Read(&received_, message, attachment, &read_);
 }
 
 void CallbackServerStream::StartWrite(ConstMessageRef message,

@@ -29,9 +29,7 @@ bool ClientAsyncCall::Begin(Operation& operation, void* tag) {
 }
 
 void ClientAsyncCall::StartCall(void* tag) {
-  if (!Begin(start_, tag)) return;
-  stream_->StartPrepared();
-  start_.Complete(stream_->MayRun());
+  if (Begin(start_, tag)) stream_->StartPrepared(&start_);
 }
 
 void ClientAsyncCall::ReadInitialMetadata(void* tag) {
@@ -43,7 +41,7 @@ void ClientAsyncCall::Read(MessageRef message, BufferChain* attachment,
   if (!Begin(read_, tag)) return;
   read_message_ = message;
   read_attachment_ = attachment;
-  stream_->Read(&received_, &read_);
+  stream_->Read(&received_, message, attachment, &read_);
 }
 
 void ClientAsyncCall::Write(ConstMessageRef message, WriteOptions options,
@@ -59,15 +57,14 @@ void ClientAsyncCall::Finish(MessageRef response, Status* status, void* tag) {
   if (!Begin(finish_, tag)) return;
   response_ = response;
   status_ = status;
-  stream_->Finish(/*discard=*/false, &finish_);
+  stream_->Finish(/*discard=*/false, response, &finish_);
 }
 
 void ClientAsyncCall::Finalize(Operation* operation, bool* ok) {
   if (operation == &read_) {
     *ok = *ok && stream_->Decode(received_, read_message_, read_attachment_);
   } else if (operation == &finish_) {
-    *status_ = response_.has_message() ? stream_->TakeStatus(response_)
-                                       : stream_->TakeStatus();
+    *status_ = stream_->TakeStatus(response_);
   }
   Drop();
 }

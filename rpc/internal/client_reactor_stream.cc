@@ -51,7 +51,7 @@ void ClientReactorStream::StartCall() {
   Pause();
   Hold(2);
   stream_->WaitForInitialMetadata(&metadata_);
-  stream_->Finish(/*discard=*/false, &closed_);
+  stream_->WaitForEnd(&closed_);
   Early early = std::move(*early_);
   early_.reset();
   stream_->StartCall(request_);
@@ -68,7 +68,7 @@ void ClientReactorStream::Read(MessageRef message, BufferChain* attachment) {
   Hold();
   read_message_ = message;
   read_attachment_ = attachment;
-  stream_->Read(&received_, &read_);
+  stream_->Read(&received_, message, attachment, &read_);
 }
 
 void ClientReactorStream::Write(ConstMessageRef message, WriteOptions options) {
@@ -123,10 +123,15 @@ void ClientReactorStream::React(Event event) {
   Release();
 }
 
+// Without interceptors it is finished at once.
 void ClientReactorStream::OnEnd() {
   CallbackScope scope(this);
-  const Status status = response_.has_message() ? stream_->TakeStatus(response_)
-                                                : stream_->TakeStatus();
+  stream_->Finish(/*discard=*/false, response_, &finish_);
+}
+
+void ClientReactorStream::Finished() {
+  CallbackScope scope(this);
+  const Status status = stream_->TakeStatus(response_);
   ClientStreamReactor& reactor = reactor_;
   // The context may go with the reactor, and the channel with the stream.
   stream_->Abandon();

@@ -94,6 +94,17 @@ class ClientReactorStream final : private Reactions, private Executor::Task {
   void OnEnd() override;
   void PostReactions() override;
   void RunTask() override { Run(); }
+  // The last thing: tells the reactor.
+  void Finished();
+
+  class Finish final : public StreamOperation {
+   public:
+    explicit Finish(ClientReactorStream* stream) : stream_(*stream) {}
+    void Complete(bool /*ok*/) override { stream_.Finished(); }
+
+   private:
+    ClientReactorStream& stream_;
+  };
 
   // What was asked for before StartCall.
   struct Early {
@@ -116,6 +127,7 @@ class ClientReactorStream final : private Reactions, private Executor::Task {
   Operation write_{this, kWrite};
   Operation writes_done_{this, kWritesDone};
   Operation closed_{this, kOver};
+  Finish finish_{this};
 };
 
 }  // namespace rpc::internal

@@ -8,6 +8,7 @@
 #include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
+#include "rpc/internal/channel_interceptors.h"
 #include "rpc/internal/received_metadata.h"
 
 namespace rpc::internal {
@@ -15,15 +16,21 @@ namespace {
 
 constexpr char kAbandoned[] = "the stream's object was destroyed";
 
+ClientTransport* TransportOf(const CallTarget& target) {
+  return target.interceptors == nullptr ? target.transport
+                                        : target.interceptors->transport;
+}
+
 }  // namespace
 
 ClientStream::ClientStream(ChannelInterface* channel, const RpcMethod& method,
                            ClientContext* context, Completions completions)
     : channel_(channel->shared_from_this()),
       target_(channel_->call_target()),
-      transport_(target_.transport),
+      transport_(TransportOf(target_)),
       method_(method.number()),
       completions_(completions),
+      interception_(ClientInterception::Create(target_, method, context)),
       context_(context) {
   if (transport_ != nullptr) {
     inbox_.Reset(transport_->limits().stream_window_bytes);
@@ -46,23 +53,58 @@ std::shared_ptr<ClientStream> ClientStream::Start(ChannelInterface* channel,
                                                   ConstMessageRef request) {
   std::shared_ptr<ClientStream> stream =
       Create(channel, method, context, Completions::kQuick);
-  stream->StartCall(request);
+  if (stream->interception_ == nullptr) {
+    stream->StartNow(request);
+  } else {
+    BlockingOperation started;
+    stream->StartCall(request, &started);
+    stream->Wait(started);
+  }
   return stream;
 }
 
-void ClientStream::StartCall(ConstMessageRef request) {
+void ClientStream::StartCall(ConstMessageRef request,
+                             StreamOperation* started) {
+  if (interception_ != nullptr) {
+    return interception_->Start(shared_from_this(), InterceptedMessage(request),
+                                started);
+  }
+  StartNow(request);
+  if (started != nullptr) started->Complete(MayRun());
+}
+
+void ClientStream::StartAtOnce(ConstMessageRef request) {
+  if (interception_ == nullptr) return StartNow(request);
+  InterceptedMessage message(request);
+  message.Serialize();
+  interception_->Start(shared_from_this(), std::move(message), nullptr);
+}
+
+void ClientStream::StartNow(ConstMessageRef request) {
   Opening opening;
   if (Open(request, opening)) Launch(opening.frame);
 }
 
 void ClientStream::Prepare(ConstMessageRef request) {
+  if (interception_ != nullptr) return interception_->Prepare(request);
   prepared_ = std::make_unique<Opening>();
   if (!Open(request, *prepared_)) prepared_.reset();
 }
 
-void ClientStream::StartPrepared() {
+void ClientStream::StartPrepared(StreamOperation* started) {
+  if (interception_ != nullptr) {
+    return interception_->StartPrepared(shared_from_this(), started);
+  }
   const std::unique_ptr<Opening> opening = std::move(prepared_);
   if (opening != nullptr) Launch(opening->frame);
+  if (started != nullptr) started->Complete(MayRun());
+}
+
+// Its interceptor answers it; nothing will come from the transport.
+void ClientStream::BeginHijacked() {
+  NeverBegan(Status());
+  absl::MutexLock lock(&mutex_);
+  if (context_ != nullptr) context_->used_ = true;
 }
 
 bool ClientStream::Open(ConstMessageRef request, Opening& opening) {
@@ -98,6 +140,10 @@ bool ClientStream::AddContext(ClientContext& context, OutgoingFrame& frame,
 
 bool ClientStream::Begin(Status* error) {
   absl::MutexLock lock(&mutex_);
+  if (context_ == nullptr) {  // an interceptor came too late
+    *error = Status(StatusCode::CANCELLED, kAbandoned);
+    return false;
+  }
   if (std::exchange(context_->used_, true)) {
     *error = ContextServedBefore();
     context_ = nullptr;
@@ -109,7 +155,9 @@ bool ClientStream::Begin(Status* error) {
   }
   context_->transport_ = transport_;
   // Now, as it may be looked at while the stream runs.
-  context_->received_ = std::make_unique<ReceivedMetadata>();
+  if (context_->received_ == nullptr) {
+    context_->received_ = std::make_unique<ReceivedMetadata>();
+  }
   return true;
 }
 
@@ -261,12 +309,25 @@ void ClientStream::OnClosed(const CallOutcome& outcome) {
 
 // ---- Operations.
 
-void ClientStream::Read(StreamMessage* message, StreamOperation* operation) {
+void ClientStream::Read(StreamMessage* received, MessageRef message,
+                        BufferChain* attachment, StreamOperation* operation) {
+  if (interception_ == nullptr) return ReadNow(received, operation);
+  interception_->Read(shared_from_this(), received, message, attachment,
+                      operation);
+}
+
+void ClientStream::ReadNow(StreamMessage* message, StreamOperation* operation) {
   inbox_.Take(message, operation);
 }
 
+// With interceptors, it was decoded for them.
 bool ClientStream::Decode(StreamMessage& received, MessageRef message,
                           BufferChain* attachment) {
+  return interception_ != nullptr || DecodeNow(received, message, attachment);
+}
+
+bool ClientStream::DecodeNow(StreamMessage& received, MessageRef message,
+                             BufferChain* attachment) {
   Status error;
   const bool decoded = DecodeAnyMessage(received.message, message, &error);
   if (attachment != nullptr) *attachment = std::move(received.attachment);
@@ -295,6 +356,15 @@ void ClientStream::Release(uint64_t window_bytes, bool drained) {
 
 void ClientStream::Write(ConstMessageRef message, WriteOptions options,
                          StreamOperation* operation) {
+  if (interception_ == nullptr) {
+    return WriteNow(message, std::move(options), operation);
+  }
+  interception_->Write(shared_from_this(), message, std::move(options),
+                       operation);
+}
+
+void ClientStream::WriteNow(ConstMessageRef message, WriteOptions options,
+                            StreamOperation* operation) {
   MessageScratch scratch;
   OutgoingFrame frame;
   Status error;
@@ -315,6 +385,11 @@ void ClientStream::Write(ConstMessageRef message, WriteOptions options,
 }
 
 void ClientStream::WritesDone(StreamOperation* operation) {
+  if (interception_ == nullptr) return WritesDoneNow(operation);
+  interception_->WritesDone(shared_from_this(), operation);
+}
+
+void ClientStream::WritesDoneNow(StreamOperation* operation) {
   OutgoingFrame frame;
   frame.end = true;
   Send(frame, operation);
@@ -346,6 +421,11 @@ void ClientStream::Send(OutgoingFrame& frame, StreamOperation* operation) {
 }
 
 void ClientStream::WaitForInitialMetadata(StreamOperation* operation) {
+  if (interception_ == nullptr) return WaitForInitialMetadataNow(operation);
+  interception_->WaitForInitialMetadata(shared_from_this(), operation);
+}
+
+void ClientStream::WaitForInitialMetadataNow(StreamOperation* operation) {
   bool came;
   {
     absl::MutexLock lock(&mutex_);
@@ -358,7 +438,17 @@ void ClientStream::WaitForInitialMetadata(StreamOperation* operation) {
   operation->Complete(came);
 }
 
-void ClientStream::Finish(bool discard, StreamOperation* operation) {
+void ClientStream::Finish(bool discard, MessageRef response,
+                          StreamOperation* operation) {
+  if (interception_ == nullptr) return FinishNow(discard, operation);
+  interception_->Finish(shared_from_this(), discard, response, operation);
+}
+
+void ClientStream::WaitForEnd(StreamOperation* operation) {
+  FinishNow(/*discard=*/false, operation);
+}
+
+void ClientStream::FinishNow(bool discard, StreamOperation* operation) {
   if (discard) Release(inbox_.Discard(), /*drained=*/true);
   {
     absl::MutexLock lock(&mutex_);
@@ -375,18 +465,23 @@ bool ClientStream::MayRun() {
   return !closed_ || may_have_run_;
 }
 
-Status ClientStream::TakeStatus() {
+Status ClientStream::TakeStatus(MessageRef response) {
+  return interception_ == nullptr ? TakeStatusNow(response)
+                                  : interception_->TakeStatus();
+}
+
+Status ClientStream::TakeStatusAlone() {
   absl::MutexLock lock(&mutex_);
   return std::move(status_);
 }
 
 // Nothing waits here: no further message comes.
-Status ClientStream::TakeStatus(MessageRef response) {
-  Status status = TakeStatus();
-  if (!status.ok()) return status;
+Status ClientStream::TakeStatusNow(MessageRef response) {
+  Status status = TakeStatusAlone();
+  if (!status.ok() || !response.has_message()) return status;
   StreamMessage received;
   BlockingOperation read;
-  Read(&received, &read);
+  ReadNow(&received, &read);
   if (!read.ok()) return NoResponse();
   if (!DecodeAnyMessage(received.message, response, &status)) return status;
   {
@@ -397,7 +492,7 @@ Status ClientStream::TakeStatus(MessageRef response) {
   }
   StreamMessage another;
   BlockingOperation more;
-  Read(&another, &more);
+  ReadNow(&another, &more);
   if (!more.ok()) return status;
   return Status(StatusCode::INTERNAL,
                 "the server sent a second response to a call that has one");
@@ -448,16 +543,24 @@ void ClientStream::Abandon() {
 
 // ---- Waiting.
 
-// Without a transport everything is over at once.
+// Without a transport everything is over at once, or interceptors end it.
 bool ClientStream::Wait(BlockingOperation& operation) {
-  if (transport_ != nullptr) transport_->Wait(operation.done());
+  if (transport_ != nullptr) {
+    transport_->Wait(operation.done());
+  } else {
+    operation.done().WaitUntil(absl::InfiniteFuture());
+  }
   return operation.ok();
+}
+
+void ClientStream::WakeWaiters() {
+  if (transport_ != nullptr) transport_->WakeWaiters();
 }
 
 bool ClientStream::BlockingRead(MessageRef message, BufferChain* attachment) {
   StreamMessage received;
   BlockingOperation operation;
-  Read(&received, &operation);
+  Read(&received, message, attachment, &operation);
   return Wait(operation) && Decode(received, message, attachment);
 }
 
@@ -480,16 +583,9 @@ void ClientStream::BlockingWaitForInitialMetadata() {
   Wait(operation);
 }
 
-Status ClientStream::BlockingFinish() {
-  BlockingOperation operation;
-  Finish(/*discard=*/true, &operation);
-  Wait(operation);
-  return TakeStatus();
-}
-
 Status ClientStream::BlockingFinish(MessageRef response) {
   BlockingOperation operation;
-  Finish(/*discard=*/false, &operation);
+  Finish(/*discard=*/!response.has_message(), response, &operation);
   Wait(operation);
   return TakeStatus(response);
 }

@@ -6,6 +6,9 @@
 // with it are operations (stream_operation.h), one of each kind at a time;
 // those that block are on top of them.
 //
+// Where its channel has interceptors, they see each operation on its way
+// (client_interception.h).
+//
 // Two refer to it: the user's object, until Abandon, and the transport, until
 // OnClosed.
 //
@@ -23,6 +26,7 @@
 #include "rpc/buffer.h"
 #include "rpc/channel_interface.h"
 #include "rpc/client_context.h"
+#include "rpc/internal/client_interception.h"
 #include "rpc/internal/message_codec.h"
 #include "rpc/internal/message_ref.h"
 #include "rpc/internal/rpc_method.h"
@@ -35,6 +39,7 @@
 namespace rpc::internal {
 
 class ClientStream final : public CallSink,
+                           public InterceptedStream,
                            public std::enable_shared_from_this<ClientStream> {
  public:
   // What its operations' completions may do; see CallSink::IsQuick.
@@ -47,12 +52,16 @@ class ClientStream final : public CallSink,
                                               Completions completions);
   // Begins the call. `request`: the only message that this side sends; none:
   // they come by Write. A call that cannot begin is over at once, and its
-  // status says why.
-  void StartCall(ConstMessageRef request);
+  // status says why. `started`, where it is not null, is completed with whether
+  // it may run; `request` is needed until then, or by the call's end.
+  void StartCall(ConstMessageRef request, StreamOperation* started = nullptr);
+  // The same; `request` is needed until this returns.
+  void StartAtOnce(ConstMessageRef request);
   // The same in two steps: `request` is needed for the first, and what the
-  // context says besides its deadline for the second.
+  // context says besides its deadline for the second. From the first on no
+  // message is needed for longer than the function that gets it.
   void Prepare(ConstMessageRef request);
-  void StartPrepared();
+  void StartPrepared(StreamOperation* started = nullptr);
   // Create and StartCall, for those that block.
   static std::shared_ptr<ClientStream> Start(ChannelInterface* channel,
                                              const RpcMethod& method,
@@ -61,8 +70,10 @@ class ClientStream final : public CallSink,
 
   // ---- Operations.
 
-  // False: there is no further message.
-  void Read(StreamMessage* message, StreamOperation* operation);
+  // False: there is no further message. What is for Decode is said here, too:
+  // interceptors see what came.
+  void Read(StreamMessage* received, MessageRef message,
+            BufferChain* attachment, StreamOperation* operation);
   // Parses what was read, and is done with it. False where it does not parse:
   // the call fails then. `attachment` may be null.
   bool Decode(StreamMessage& received, MessageRef message,
@@ -75,25 +86,26 @@ class ClientStream final : public CallSink,
   void WritesDone(StreamOperation* operation);
   // Done when the server's initial metadata came; false: they never will.
   void WaitForInitialMetadata(StreamOperation* operation);
-  // Done, with true, when the call is over: status() says how. `discard`: what
-  // was not read is thrown away.
-  void Finish(bool discard, StreamOperation* operation);
-  // Once finished.
-  Status TakeStatus();
-  // The same of a stream whose server sends one message, which is there where
-  // the status is OK.
+  // Done, with true, when the call is over: TakeStatus says how. `discard`:
+  // what was not read is thrown away. `response` as for TakeStatus.
+  void Finish(bool discard, MessageRef response, StreamOperation* operation);
+  // Once finished. `response`: of a stream whose server sends one message,
+  // which is there where the status is OK; else none.
   Status TakeStatus(MessageRef response);
+  // Done, with true, when nothing more comes. No interceptor sees it: they see
+  // the Finish that follows.
+  void WaitForEnd(StreamOperation* operation);
 
   // False: it is over, and certainly never left.
-  bool MayRun();
+  bool MayRun() override;
   // The channel, if it has a transport to drive.
   ChannelInterface* driven_channel() const {
-    return transport_ == nullptr ? nullptr : channel_.get();
+    return target_.transport == nullptr ? nullptr : channel_.get();
   }
   // Whether an operation waits.
   bool IsAwaited();
   // Ends the call with `status`, whatever else comes.
-  void Fail(Status status);
+  void Fail(Status status) override;
   // The user's object goes: the call, if it still runs, is cancelled.
   void Abandon();
 
@@ -104,15 +116,18 @@ class ClientStream final : public CallSink,
   bool BlockingWrite(ConstMessageRef message, WriteOptions options);
   bool BlockingWritesDone();
   void BlockingWaitForInitialMetadata();
-  Status BlockingFinish();
-  Status BlockingFinish(MessageRef response);
+  // `response` as for TakeStatus; without one, what was not read is thrown
+  // away.
+  Status BlockingFinish(MessageRef response = MessageRef());
 
   // ---- CallSink.
 
   void OnFrame(IncomingFrame& frame) override;
   void OnSent() override;
   void OnClosed(const CallOutcome& outcome) override;
-  bool IsQuick() const override { return completions_ == Completions::kQuick; }
+  bool IsQuick() const override {
+    return completions_ == Completions::kQuick && interception_ == nullptr;
+  }
 
  private:
   // The frame that opens the call, and what it refers to.
@@ -130,6 +145,22 @@ class ClientStream final : public CallSink,
   ClientStream(ChannelInterface* channel, const RpcMethod& method,
                ClientContext* context, Completions completions);
 
+  // ---- InterceptedStream: the operations themselves.
+
+  void StartNow(ConstMessageRef request) override;
+  void NeverBegan(Status status) override;
+  void BeginHijacked() override;
+  void ReadNow(StreamMessage* message, StreamOperation* operation) override;
+  bool DecodeNow(StreamMessage& received, MessageRef message,
+                 BufferChain* attachment) override;
+  void WriteNow(ConstMessageRef message, WriteOptions options,
+                StreamOperation* operation) override;
+  void WritesDoneNow(StreamOperation* operation) override;
+  void WaitForInitialMetadataNow(StreamOperation* operation) override;
+  void FinishNow(bool discard, StreamOperation* operation) override;
+  Status TakeStatusNow(MessageRef response) override;
+  void WakeWaiters() override;
+
   // False: the call cannot begin, and is over.
   bool Open(ConstMessageRef request, Opening& opening);
   bool Begin(Status* error);
@@ -137,7 +168,6 @@ class ClientStream final : public CallSink,
   void Launch(OutgoingFrame& frame);
   // False: the call may not run, with the reason.
   bool AddContext(ClientContext& context, OutgoingFrame& frame, Status* error);
-  void NeverBegan(Status status);
   Waiting TakeWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The call is over.
   void EndOperations(const Waiting& waiting);
@@ -148,6 +178,8 @@ class ClientStream final : public CallSink,
   void Taken(const StreamMessage& message);
   void Release(uint64_t window_bytes, bool drained);
   void Cancel(absl::Status reason);
+  // The status, which a stream without a response ends with.
+  Status TakeStatusAlone();
   bool Wait(BlockingOperation& operation);
 
   // Kept until both have done with the stream.
@@ -157,6 +189,8 @@ class ClientStream final : public CallSink,
   const uint32_t method_;
   const Completions completions_;
   StreamInbox inbox_;
+  // Null: it has no interceptors.
+  const std::shared_ptr<ClientInterception> interception_;
   std::unique_ptr<Opening> prepared_;  // null: nothing is, or it cannot begin
 
   absl::Mutex mutex_;

@@ -1,9 +1,12 @@
 #include "rpc/internal/client_unary_call.h"
 
+#include <utility>
+
 #include "absl/base/optimization.h"
 #include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
+#include "rpc/internal/unary_over_stream.h"
 
 namespace rpc::internal {
 namespace {
@@ -14,6 +17,19 @@ FreeList& CallbackCalls() {
 }
 
 }  // namespace
+
+void ClientUnaryCall::StartWithoutTransport(const CallTarget& target,
+                                            ClientContext* context,
+                                            bool done_on_other_thread) {
+  context_ = nullptr;
+  if (std::exchange(context->used_, true)) {
+    status_ = ContextServedBefore();
+  } else {
+    context_ = context;
+    status_ = target.error;
+  }
+  Done(done_on_other_thread);
+}
 
 void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
                             ClientContext* context, ConstMessageRef request,
@@ -47,10 +63,6 @@ inline bool ClientUnaryCall::Begin(const CallTarget& target,
   }
   context->used_ = true;
   context_ = context;
-  if (ABSL_PREDICT_FALSE(target.transport == nullptr)) {
-    status_ = target.error;
-    return false;
-  }
   context->transport_ = target.transport;
   if (ABSL_PREDICT_FALSE(context->phase_.load(std::memory_order_relaxed) &
                          ClientContext::kCancelled)) {
@@ -206,6 +218,19 @@ void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
   if (before & ClientContext::kStarted) Done(/*elsewhere=*/false);
 }
 
+Status BlockingCall::RunWithoutTransport(ChannelInterface* channel,
+                                         const RpcMethod& method,
+                                         ClientContext* context,
+                                         ConstMessageRef request,
+                                         MessageRef response) {
+  const CallTarget& target = channel->call_target();
+  if (target.interceptors != nullptr) {
+    return UnaryOverStream(channel, method, context, request, response);
+  }
+  StartWithoutTransport(target, context, /*done_on_other_thread=*/false);
+  return TakeStatus();
+}
+
 void BlockingCall::DecodeLarge(MessageRef response) {
   // A call that did not end well after all has no response.
   if (!status().ok()) return;
@@ -219,12 +244,23 @@ void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
                        ClientContext* context, ConstMessageRef request,
                        MessageRef response,
                        std::function<void(Status)> callback) {
+  const CallTarget& target = channel->call_target();
+  if (ABSL_PREDICT_FALSE(target.transport == nullptr &&
+                         target.interceptors != nullptr)) {
+    auto* const reactor =
+        new UnaryStreamReactor(channel, method, context, request, response,
+                               /*on_metadata=*/nullptr, std::move(callback));
+    return reactor->StartCall();
+  }
   auto* call = static_cast<CallbackCall*>(CallbackCalls().Take());
   if (call == nullptr) call = new CallbackCall();
   call->channel_ = channel->shared_from_this();
   call->callback_ = std::move(callback);
-  call->Start(channel->call_target(), method.number(), context, request,
-              response,
+  if (ABSL_PREDICT_FALSE(target.transport == nullptr)) {
+    return call->StartWithoutTransport(target, context,
+                                       /*done_on_other_thread=*/true);
+  }
+  call->Start(target, method.number(), context, request, response,
               /*done_on_other_thread=*/true);
 }
 

@@ -7,6 +7,8 @@
 // and call state are on the caller's stack, the response is parsed from the
 // receive buffer.
 //
+// Calls of channels with interceptors go another way (unary_over_stream.h).
+//
 // The order of things, for a call that goes well:
 //
 //   Start        encodes, transport->StartCall
@@ -56,12 +58,17 @@ class ClientUnaryCall : public CallSink {
   ClientUnaryCall() = default;
   ~ClientUnaryCall() override = default;
 
+  // Ends a call on a channel without a transport. Instead of Start, and with
+  // the same meaning of `done_on_other_thread`.
+  void StartWithoutTransport(const CallTarget& target, ClientContext* context,
+                             bool done_on_other_thread);
   // Begins a call of the method with this number; `request` is needed until
   // this returns, `context` and `response` until OnDone. Once per object.
   //
   // `done_on_other_thread`: OnDone never runs on the stack of this function (it
   // may call the user back, and the user may hold locks here). Without it, the
   // caller must call the transport's Wait next (CallOptions::caller_waits).
+  // REQUIRES: `target` has a transport.
   void Start(const CallTarget& target, uint32_t method, ClientContext* context,
              ConstMessageRef request, MessageRef response,
              bool done_on_other_thread);
@@ -112,18 +119,24 @@ class ClientUnaryCall : public CallSink {
 // other calls need.
 class BlockingCall final : public ClientUnaryCall {
  public:
-  Status Run(const CallTarget& target, const RpcMethod& method,
+  Status Run(ChannelInterface* channel, const RpcMethod& method,
              ClientContext* context, ConstMessageRef request,
              MessageRef response) {
+    const CallTarget& target = channel->call_target();
+    if (ABSL_PREDICT_FALSE(target.transport == nullptr)) {
+      return RunWithoutTransport(channel, method, context, request, response);
+    }
     Start(target, method.number(), context, request, response,
           /*done_on_other_thread=*/false);
-    // Without a transport it is over already.
-    if (target.transport != nullptr) target.transport->Wait(done_);
+    target.transport->Wait(done_);
     if (ABSL_PREDICT_FALSE(!large_response_.empty())) DecodeLarge(response);
     return TakeStatus();
   }
 
  private:
+  Status RunWithoutTransport(ChannelInterface* channel, const RpcMethod& method,
+                             ClientContext* context, ConstMessageRef request,
+                             MessageRef response);
   bool TakeLargeResponse(BufferChain& message) override {
     large_response_ = std::move(message);
     return true;
@@ -174,8 +187,7 @@ template <class Request, class Response, class BaseRequest = Request,
 Status BlockingUnaryCall(ChannelInterface* channel, const RpcMethod& method,
                          ClientContext* context, const Request& request,
                          Response* response) {
-  return BlockingCall().Run(channel->call_target(), method, context, request,
-                            response);
+  return BlockingCall().Run(channel, method, context, request, response);
 }
 
 template <class Request, class Response, class BaseRequest = Request,

@@ -101,6 +101,16 @@ class ConstMessageRef {
 
   bool has_message() const { return message_ != nullptr; }
 
+  // The object itself; null where there is none. A protobuf message is at the
+  // address of its MessageLite: generated classes have no other base.
+  const void* object() const { return message_; }
+  // Another object of the same type.
+  ConstMessageRef WithObject(const void* object) const {
+    ConstMessageRef other(*this);
+    other.message_ = object;
+    return other;
+  }
+
   // Null where it is not a protobuf message.
   ABSL_ATTRIBUTE_ALWAYS_INLINE const google::protobuf::MessageLite* lite()
       const {
@@ -144,6 +154,9 @@ class MessageRef {
   }
 
   bool has_message() const { return message_ != nullptr; }
+
+  // See ConstMessageRef.
+  void* object() const { return message_; }
 
   // Null where it is not a protobuf message.
   ABSL_ATTRIBUTE_ALWAYS_INLINE google::protobuf::MessageLite* lite() const {

@@ -34,6 +34,9 @@ class ReceivedMetadata {
 
   const ReceivedMetadataMap& initial() const { return initial_; }
   const ReceivedMetadataMap& trailing() const { return trailing_; }
+  // For interceptors.
+  ReceivedMetadataMap* mutable_initial() { return &initial_; }
+  ReceivedMetadataMap* mutable_trailing() { return &trailing_; }
   std::string_view status_message() const { return status_message_; }
   std::string_view status_details() const { return status_details_; }
 

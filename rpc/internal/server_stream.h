@@ -29,9 +29,11 @@ class ServerStream : public ServerCall {
   // DecodeRequest of a call whose client sends any number of messages.
   bool BeginReading(IncomingFrame& frame);
 
-  // False: there is no further message.
-  void Read(StreamMessage* message, StreamOperation* operation) {
-    inbox_.Take(message, operation);
+  // False: there is no further message. What is for Decode is said here, too,
+  // as of ClientStream.
+  void Read(StreamMessage* received, MessageRef /*message*/,
+            BufferChain* /*attachment*/, StreamOperation* operation) {
+    inbox_.Take(received, operation);
   }
   // Parses what was read, and is done with it. False where it does not parse:
   // the call ends with INTERNAL then, unless the handler says something else.

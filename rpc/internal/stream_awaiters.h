@@ -88,7 +88,7 @@ class [[nodiscard]] ReadAwaiter final : public OperationAwaiter {
 
   bool await_suspend(std::coroutine_handle<> awaiter) {
     auto begin = [this](StreamOperation* operation) {
-      stream_.Read(&received_, operation);
+      stream_.Read(&received_, message_, attachment_, operation);
     };
     return Suspend(awaiter, begin);
   }

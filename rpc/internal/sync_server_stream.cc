@@ -18,7 +18,7 @@ bool SyncServerStream::BlockingRead(MessageRef message,
                                     BufferChain* attachment) {
   StreamMessage received;
   BlockingOperation operation;
-  Read(&received, &operation);
+  Read(&received, message, attachment, &operation);
   return Wait(operation) && Decode(received, message, attachment);
 }
 

@@ -1,0 +1,16 @@
+#include "rpc/internal/intercepted_channel.h"
+
+#include <utility>
+
+namespace rpc::internal {
+
+InterceptedChannel::InterceptedChannel(
+    std::shared_ptr<ChannelInterface> channel, size_t first)
+    : channel_(std::move(channel)),
+      interceptors_(*channel_->call_target().interceptors),
+      target_(channel_->call_target()) {
+  interceptors_.first = first;
+  target_.interceptors = &interceptors_;
+}
+
+}  // namespace rpc::internal
