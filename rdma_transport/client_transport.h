@@ -58,6 +58,7 @@ class ClientTransport final : public rpc::ClientTransport {
     endpoint_->RemoveStateListener(listener);
   }
   std::string device() const override { return endpoint_->device(); }
+  std::string peer() const override { return endpoint_->peer(); }
 
  private:
   const std::shared_ptr<Endpoint> endpoint_;

@@ -276,8 +276,12 @@ void Endpoint::OnBackoffOver() {
   }
 }
 
-void Endpoint::OnConnectionUp(Connection&) {
+void Endpoint::OnConnectionUp(Connection& connection) {
   backoff_ = options_.initial_backoff;
+  {
+    absl::MutexLock lock(&state_mutex_);
+    peer_ = connection.peer();
+  }
   SetState(rpc::ConnectivityState::kReady);
   idle_checks_ = 0;
   ScheduleIdleCheck();
@@ -409,6 +413,11 @@ bool Endpoint::WaitForStateChange(rpc::ConnectivityState last_observed,
     return state_.load() != last_observed;
   };
   return state_mutex_.AwaitWithDeadline(absl::Condition(&changed), deadline);
+}
+
+std::string Endpoint::peer() const {
+  absl::MutexLock lock(&state_mutex_);
+  return peer_;
 }
 
 std::string Endpoint::device() const {

@@ -56,6 +56,7 @@ class Endpoint final : public ConnectionOwner,
   void AddStateListener(rpc::StateListener* listener);
   void RemoveStateListener(rpc::StateListener* listener);
   std::string device() const;
+  std::string peer() const;
   // Closes the connection and all calls.
   void Shutdown();
 
@@ -122,10 +123,11 @@ class Endpoint final : public ConnectionOwner,
   std::deque<std::string> method_paths_ ABSL_GUARDED_BY(methods_mutex_);
 
   std::atomic<rpc::ConnectivityState> state_{rpc::ConnectivityState::kIdle};
-  absl::Mutex state_mutex_;  // for those who wait for it
+  mutable absl::Mutex state_mutex_;  // for those who wait for it
   absl::Status state_cause_ ABSL_GUARDED_BY(state_mutex_);
   std::vector<rpc::StateListener*> state_listeners_
       ABSL_GUARDED_BY(state_mutex_);
+  std::string peer_ ABSL_GUARDED_BY(state_mutex_);  // of the last connection
 
   // The driver's.
   Connection* connection_ = nullptr;     // connecting or up, taking calls

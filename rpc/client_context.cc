@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
 #include "rpc/channel_interface.h"
 #include "rpc/internal/child_calls.h"
 #include "rpc/internal/sent_metadata.h"
@@ -77,12 +78,31 @@ Status ClientContext::EncodeSent(const internal::CallTarget& target,
       parent->channel = target.channel->shared_from_this();
     }
   }
+  if (sent_->credentials != nullptr) {
+    return Status(StatusCode::UNAUTHENTICATED,
+                  "the channel is not secure enough for call credentials");
+  }
   Status error = internal::EncodeInitialMetadata(
-      sent_->pairs, transport_->limits().max_header_bytes, sent_->encoded);
+      sent_->pairs, sent_->authority, transport_->limits().max_header_bytes,
+      sent_->encoded);
   *header = absl::MakeConstSpan(
       reinterpret_cast<const std::byte*>(sent_->encoded.data()),
       sent_->encoded.size());
   return error;
+}
+
+std::string ClientContext::peer() const {
+  return transport_ == nullptr ? std::string() : transport_->peer();
+}
+
+// The text is the status's, which the caller has; here is what the server said.
+std::string ClientContext::debug_error_string() const {
+  if (status_code_ == StatusCode::OK) return "";
+  const std::string code =
+      StatusCodeName(static_cast<StatusCode>(status_code_));
+  if (received_ == nullptr || received_->status_message().empty()) return code;
+  return absl::StrCat(code, " from ", peer(), ": ",
+                      std::string(received_->status_message()));
 }
 
 void ClientContext::TryCancel() {

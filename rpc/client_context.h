@@ -25,8 +25,10 @@
 
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "rpc/auth_context.h"
 #include "rpc/buffer.h"
 #include "rpc/compression.h"
+#include "rpc/credentials.h"
 #include "rpc/internal/cancel_listener.h"
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/received_metadata.h"
@@ -34,6 +36,8 @@
 #include "rpc/propagation_options.h"
 #include "rpc/status.h"
 #include "rpc/transport.h"
+
+struct census_context;
 
 namespace rpc {
 class CallbackServerContext;
@@ -44,6 +48,9 @@ class ClientStream;
 class ClientUnaryCall;
 struct CallTarget;
 }  // namespace internal
+namespace testing {
+class ClientContextTestPeer;
+}  // namespace testing
 
 class ClientContext {
  public:
@@ -89,6 +96,31 @@ class ClientContext {
   // call end with INTERNAL, more than fits with RESOURCE_EXHAUSTED.
   void AddMetadata(const std::string& key, const std::string& value);
 
+  // What the server's ExperimentalGetAuthority says; else it is empty there.
+  void set_authority(const std::string& authority) {
+    sent().authority = authority;
+  }
+
+  // A call with any ends with UNAUTHENTICATED, as gRPC's do on a channel that
+  // is not secure.
+  void set_credentials(const std::shared_ptr<CallCredentials>& credentials) {
+    sent().credentials = credentials;
+  }
+  std::shared_ptr<CallCredentials> credentials() const {
+    return sent_ == nullptr ? nullptr : sent_->credentials;
+  }
+
+  // Without effect: initial metadata leaves when the call begins.
+  void set_initial_metadata_corked(bool /*corked*/) {}
+
+  // Remembered, and without effect.
+  void set_census_context(struct census_context* census) {
+    sent().census = census;
+  }
+  struct census_context* census_context() const {
+    return sent_ == nullptr ? nullptr : sent_->census;
+  }
+
   // Bytes to go beside the request. Memory of Channel::AllocateBuffer, or that
   // came as an attachment, is not copied; it must not change until the call is
   // over.
@@ -111,6 +143,16 @@ class ClientContext {
   // outlives this function.
   void TryCancel();
 
+  // The server, once there was a connection to it: "ipv4:127.0.0.1:50051",
+  // "ipv6:[::1]:50051". Empty before, and where the call did not begin.
+  // REQUIRES: the channel outlives this function.
+  std::string peer() const;
+
+  // Who the server is: nobody that could be told. See auth_context.h.
+  std::shared_ptr<const AuthContext> auth_context() const {
+    return internal::UnauthenticatedPeer();
+  }
+
   // ---- Afterwards ----
 
   // What came beside the response; empty where nothing did. Registered memory:
@@ -128,6 +170,10 @@ class ClientContext {
                                 : received_->trailing();
   }
 
+  // For logs: how the call ended, by whom. Empty where it went well, or never
+  // began.
+  std::string debug_error_string() const;
+
   // False where it is certain that no handler saw the call, so that repeating
   // it is safe. True after success.
   bool may_have_run() const { return may_have_run_; }
@@ -136,6 +182,7 @@ class ClientContext {
   friend class internal::ClientInterception;
   friend class internal::ClientStream;
   friend class internal::ClientUnaryCall;
+  friend class testing::ClientContextTestPeer;
 
   // Bits of phase_. Who sets the second of two bits that belong together does
   // what both call for.
@@ -151,6 +198,7 @@ class ClientContext {
   WaitForReady wait_for_ready_ = WaitForReady::kDefault;
   bool may_have_run_ = false;
   uint8_t compression_algorithm_ = COMPRESS_NONE;
+  uint8_t status_code_ = StatusCode::OK;  // of a call that began
   ClientTransport* transport_ = nullptr;
   CallHandle handle_;
   absl::Time deadline_ = absl::InfiniteFuture();
@@ -165,6 +213,9 @@ class ClientContext {
 
     internal::MetadataMap pairs;
     std::string encoded;  // in the header block's form
+    std::string authority;
+    std::shared_ptr<CallCredentials> credentials;
+    struct census_context* census = nullptr;
     std::unique_ptr<Parent> parent;
     // Of a call with interceptors: hears of TryCancel.
     std::shared_ptr<internal::CancelListener> cancel_listener;

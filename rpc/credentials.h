@@ -10,6 +10,7 @@
 #define VERBENA_RPC_CREDENTIALS_H_
 
 #include <memory>
+#include <string>
 
 namespace rpc {
 
@@ -21,6 +22,14 @@ class ChannelCredentials {
 class ServerCredentials {
  public:
   virtual ~ServerCredentials() = default;
+};
+
+// What a call says of its user, in gRPC. There are none to be had: no
+// connection here is secret enough for them.
+class CallCredentials {
+ public:
+  virtual ~CallCredentials() = default;
+  virtual std::string DebugString() { return ""; }
 };
 
 std::shared_ptr<ChannelCredentials> InsecureChannelCredentials();

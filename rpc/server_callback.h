@@ -27,6 +27,9 @@
 #include "rpc/status.h"
 
 namespace rpc {
+namespace testing {
+class DefaultReactorTestPeer;
+}  // namespace testing
 namespace internal {
 class CallbackServerCall;
 
@@ -70,6 +73,7 @@ class ServerUnaryReactor {
 
  private:
   friend class internal::CallbackServerCall;
+  friend class testing::DefaultReactorTestPeer;
 
   // Flags of state_ before there is a call: what is to be done once there is.
   enum : uintptr_t { kSendInitialMetadata = 1, kFinish = 2, kFlags = 3 };

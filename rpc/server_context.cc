@@ -47,6 +47,13 @@ bool ServerContextBase::compression_level_set() const {
   return sent_ != nullptr && sent_->compression_level.has_value();
 }
 
+void ServerContextBase::SetLoadReportingCosts(
+    const std::vector<std::string>& cost_data) {
+  for (const std::string& cost : cost_data) {
+    AddTrailingMetadata("lb-cost-bin", cost);
+  }
+}
+
 absl::StatusOr<Buffer> ServerContextBase::AllocateBuffer(size_t bytes) {
   if (call_ == nullptr) return Buffer::FromHeap(bytes);
   return call_->AllocateBuffer(bytes);

@@ -24,18 +24,27 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "rpc/auth_context.h"
 #include "rpc/buffer.h"
 #include "rpc/compression.h"
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/received_metadata.h"
+#include "rpc/message_allocator.h"
 #include "rpc/metadata.h"
 #include "rpc/server_callback.h"
 
+struct census_context;
+
 namespace rpc {
 class ClientContext;
+class ContextAllocator;
+namespace testing {
+class ServerContextTestSpouse;
+}  // namespace testing
 namespace internal {
 class AsyncServerCall;
 class CallbackServerCall;
@@ -120,6 +129,23 @@ class ServerContextBase {
   // "ipv4:127.0.0.1:40000", "ipv6:[::1]:40000".
   std::string peer() const;
 
+  // Who the client is: nobody that could be told. See auth_context.h.
+  std::shared_ptr<const AuthContext> auth_context() const {
+    return internal::UnauthenticatedPeer();
+  }
+
+  // What the client said by set_authority; empty where it did not. Valid as
+  // long as the context.
+  string_ref ExperimentalGetAuthority() const {
+    return received_ == nullptr ? string_ref() : received_->authority();
+  }
+
+  // One trailing "lb-cost-bin" each, as gRPC sends them.
+  void SetLoadReportingCosts(const std::vector<std::string>& cost_data);
+
+  // Null: there is no census here.
+  const struct census_context* census_context() const { return nullptr; }
+
  protected:
   ServerContextBase() = default;
   ~ServerContextBase() {
@@ -129,6 +155,7 @@ class ServerContextBase {
  private:
   friend class ClientContext;
   friend class internal::ServerCall;
+  friend class testing::ServerContextTestSpouse;
 
   // What came with a call.
   void TakeFrom(ServerContextBase& other) {
@@ -204,6 +231,15 @@ class CallbackServerContext : public ServerContextBase {
   //   return reactor;
   ServerUnaryReactor* DefaultReactor() { return &default_reactor_; }
 
+  // The call's messages, where its method has a MessageAllocator; else null.
+  RpcAllocatorState* GetRpcAllocatorState() { return allocator_state_; }
+
+  // Whose the context is; null where it is the server's own.
+  ContextAllocator* context_allocator() const { return context_allocator_; }
+  void set_context_allocator(ContextAllocator* context_allocator) {
+    context_allocator_ = context_allocator;
+  }
+
  private:
   friend class internal::CallbackServerCall;
 
@@ -213,6 +249,8 @@ class CallbackServerContext : public ServerContextBase {
   };
 
   DefaultReactorType default_reactor_;
+  RpcAllocatorState* allocator_state_ = nullptr;
+  ContextAllocator* context_allocator_ = nullptr;
 };
 
 // Those of generic services; see generic_service.h.
@@ -220,24 +258,40 @@ class GenericServerContext final : public ServerContext {
  public:
   // "/package.Service/Method", as the client named it. Set with the call.
   const std::string& method() const { return method_; }
-  // gRPC's :authority. Empty: there is none here.
-  const std::string& host() const { return host_; }
+  // ExperimentalGetAuthority.
+  std::string host() const { return std::string(ExperimentalGetAuthority()); }
 
  private:
   friend class AsyncGenericService;
   std::string method_;
-  std::string host_;
 };
 
 class GenericCallbackServerContext final : public CallbackServerContext {
  public:
   const std::string& method() const { return method_; }
-  const std::string& host() const { return host_; }
+  std::string host() const { return std::string(ExperimentalGetAuthority()); }
 
  private:
   friend class internal::CallbackServerStream;
   std::string method_;
-  std::string host_;
+};
+
+// Where the contexts of callback methods come from, instead of being used again
+// from call to call; see ServerBuilder::SetContextAllocator. For programs that
+// keep something of their own in a class that derives from the context.
+//
+// A New... is called for each call that comes, and may say null: then the
+// context is the server's own. Release is called when the call is over, and
+// OnDone has returned. Any thread, several at a time.
+class ContextAllocator {
+ public:
+  virtual ~ContextAllocator() = default;
+  virtual CallbackServerContext* NewCallbackServerContext() { return nullptr; }
+  virtual GenericCallbackServerContext* NewGenericCallbackServerContext() {
+    return nullptr;
+  }
+  virtual void Release(CallbackServerContext* /*context*/) {}
+  virtual void Release(GenericCallbackServerContext* /*context*/) {}
 };
 
 }  // namespace rpc

@@ -365,6 +365,9 @@ class ClientTransport {
 
   // The device in use ("soft0", "rxe0"), or "" before the first connection.
   virtual std::string device() const = 0;
+  // Who the last connection was to, in gRPC's form ("ipv4:127.0.0.1:50051"), or
+  // "" before the first.
+  virtual std::string peer() const { return ""; }
 };
 
 // What a server hears of new calls. Implemented by rpc/'s server.

@@ -300,6 +300,7 @@ void ClientStream::OnClosed(const CallOutcome& outcome) {
     may_have_run_ = any_frame_ || outcome.may_have_run;
     if (context_ != nullptr) {
       context_->may_have_run_ = may_have_run_;
+      context_->status_code_ = static_cast<uint8_t>(status_.error_code());
       context_->phase_.fetch_or(ClientContext::kOver);
     }
     waiting = TakeWaiting();

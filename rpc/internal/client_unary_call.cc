@@ -154,6 +154,7 @@ void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
   if (!frame.end) return;
   if (failed) {
     status_ = ReceivedStatus(frame.status_code, context_->received_.get());
+    context_->status_code_ = static_cast<uint8_t>(status_.error_code());
   } else if (!has_response_) {
     status_ = NoResponse();
   }
@@ -209,6 +210,7 @@ void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
   context_->may_have_run_ = any_frame_ || outcome.may_have_run;
   if (ABSL_PREDICT_FALSE(!has_status_)) {
     status_ = outcome.status.ok() ? NoStatus() : Status(outcome.status);
+    context_->status_code_ = static_cast<uint8_t>(status_.error_code());
   }
   uint32_t before = context_->phase_.load(std::memory_order_acquire);
   if (ABSL_PREDICT_FALSE((before & ClientContext::kStarted) == 0)) {

@@ -13,8 +13,9 @@ bool IsMetadata(HeaderKind kind) {
 }
 
 bool IsKnown(HeaderKind kind) {
-  return kind >= HeaderKind::kInitialMetadata &&
-         kind <= HeaderKind::kStatusDetails;
+  return (kind >= HeaderKind::kInitialMetadata &&
+          kind <= HeaderKind::kStatusDetails) ||
+         kind == HeaderKind::kAuthority;
 }
 
 void AppendLength(size_t length, std::string& out) {
@@ -44,7 +45,8 @@ bool HeaderBlockReader::Next(HeaderEntry* entry) {
     entry->kind = static_cast<HeaderKind>(byte);
     entry->key = std::string_view();
     rest_.remove_prefix(1);
-    const bool skip = byte >= kFirstSkippableHeaderKind;
+    const bool skip = byte >= kFirstSkippableHeaderKind &&
+                      entry->kind != HeaderKind::kAuthority;
     if (!skip && !IsKnown(entry->kind)) return Fail("an unknown kind of entry");
     if (IsMetadata(entry->kind) && !ReadBytes(&entry->key)) return false;
     if (!ReadBytes(&entry->value)) return false;

@@ -32,6 +32,7 @@ enum class HeaderKind : uint8_t {
   kTrailingMetadata = 0x02,  // key and value; with a server's `end` only
   kStatusMessage = 0x03,     // value; with a server's `end` only, at most once
   kStatusDetails = 0x04,     // value; with a server's `end` only, at most once
+  kAuthority = 0x80,         // value; what the client calls the server
 };
 inline constexpr uint8_t kFirstSkippableHeaderKind = 0x80;
 

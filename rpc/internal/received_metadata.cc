@@ -51,6 +51,11 @@ Status ReceivedMetadata::AddEntry(const HeaderEntry& entry, From from,
     AddPair(entry, initial_, initial_bytes_);
     return CheckMetadataEntry(entry.key, entry.value);
   }
+  if (entry.kind == HeaderKind::kAuthority) {
+    authority_ = entry.value;
+    initial_bytes_ += entry.value.size();
+    return Status();
+  }
   if (from != From::kServerEnd) return Misplaced("trailing metadata or status");
   if (entry.kind == HeaderKind::kTrailingMetadata) {
     AddPair(entry, trailing_, trailing_bytes_);

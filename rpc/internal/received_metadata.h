@@ -37,6 +37,7 @@ class ReceivedMetadata {
   // For interceptors.
   ReceivedMetadataMap* mutable_initial() { return &initial_; }
   ReceivedMetadataMap* mutable_trailing() { return &trailing_; }
+  std::string_view authority() const { return authority_; }  // the client's
   std::string_view status_message() const { return status_message_; }
   std::string_view status_details() const { return status_details_; }
 
@@ -53,6 +54,7 @@ class ReceivedMetadata {
   ReceivedMetadataMap trailing_;
   size_t initial_bytes_ = 0;
   size_t trailing_bytes_ = 0;
+  std::string_view authority_;
   bool has_status_message_ = false;
   bool has_status_details_ = false;
   std::string_view status_message_;

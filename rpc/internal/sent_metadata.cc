@@ -14,9 +14,11 @@ Status WritePairs(HeaderKind kind, const MetadataMap& metadata,
   return Status();
 }
 
-Status EncodeInitialMetadata(const MetadataMap& metadata, uint32_t max_bytes,
+Status EncodeInitialMetadata(const MetadataMap& metadata,
+                             std::string_view authority, uint32_t max_bytes,
                              std::string& header) {
   HeaderBlockWriter writer(&header);
+  if (!authority.empty()) writer.Add(HeaderKind::kAuthority, "", authority);
   Status status = WritePairs(HeaderKind::kInitialMetadata, metadata, writer);
   if (!status.ok() || header.size() <= max_bytes) return status;
   return Status(StatusCode::RESOURCE_EXHAUSTED,

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "rpc/internal/header_block.h"
 #include "rpc/metadata.h"
@@ -17,9 +18,11 @@ namespace rpc::internal {
 Status WritePairs(HeaderKind kind, const MetadataMap& metadata,
                   HeaderBlockWriter& writer);
 
-// A client's, whole, into `header`. Besides: RESOURCE_EXHAUSTED where it is
+// A client's, whole, into `header`, with its call's authority if that is not
+// empty. Besides: RESOURCE_EXHAUSTED where it is
 // larger than `max_bytes`.
-Status EncodeInitialMetadata(const MetadataMap& metadata, uint32_t max_bytes,
+Status EncodeInitialMetadata(const MetadataMap& metadata,
+                             std::string_view authority, uint32_t max_bytes,
                              std::string& header);
 
 }  // namespace rpc::internal

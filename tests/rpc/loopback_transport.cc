@@ -45,6 +45,7 @@ class LoopbackClient final : public ClientTransport {
     return network_->WaitForStateChange(last_observed, deadline);
   }
   std::string device() const override { return "loopback"; }
+  std::string peer() const override { return "ipv4:127.0.0.1:50051"; }
 
  private:
   const NetworkPtr network_;
