@@ -15,24 +15,31 @@ void AsyncGenericService::RequestCall(GenericServerContext* context,
                     .path = &context->method_});
 }
 
-class CallbackGenericService::Handler::Call final
+class CallbackGenericService::Handler::Call
     : public internal::CallbackServerStream {
  public:
-  explicit Call(CallbackGenericService* service) : service_(*service) {}
+  Call(CallbackGenericService& service, GenericCallbackServerContext* supplied)
+      : CallbackServerStream(supplied), service_(service) {}
 
  private:
   bool DecodeRequest(IncomingFrame& frame, Status*) override {
     return BeginReading(frame);
   }
   internal::ServerStreamReactor* CallHandler() override {
-    return service_.CreateReactor(context());
+    return service_.CreateReactor(generic_context());
   }
 
   CallbackGenericService& service_;
 };
 
 internal::ServerCall* CallbackGenericService::Handler::NewCall() {
-  return new Call(&service_);
+  return new Call(service_, nullptr);
+}
+
+internal::ServerCall* CallbackGenericService::Handler::NewCallWith(
+    ContextAllocator& allocator) {
+  return new internal::WithSuppliedContext<Call, GenericCallbackServerContext>(
+      service_, allocator, allocator.NewGenericCallbackServerContext());
 }
 
 }  // namespace rpc

@@ -69,6 +69,7 @@ class CallbackGenericService {
    public:
     explicit Handler(CallbackGenericService* service) : service_(*service) {}
     internal::ServerCall* NewCall() override;
+    internal::ServerCall* NewCallWith(ContextAllocator& allocator) override;
 
    private:
     class Call;

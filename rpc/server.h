@@ -13,6 +13,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -25,6 +26,7 @@
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/executor.h"
 #include "rpc/internal/server_core.h"
+#include "rpc/server_context.h"
 #include "rpc/service.h"
 #include "rpc/transport.h"
 
@@ -90,6 +92,10 @@ class Server final : private ServerSink {
   void SetGenericHandler(internal::MethodHandler* handler) {
     if (handler != nullptr) generic_.emplace(handler);
   }
+  void SetContextAllocator(std::unique_ptr<ContextAllocator> allocator) {
+    core_.context_allocator = allocator.get();
+    context_allocator_ = std::move(allocator);
+  }
   // ALREADY_EXISTS where another service has one of its methods,
   // FAILED_PRECONDITION where it is asynchronous and another server had it.
   absl::Status RegisterService(Service* service);
@@ -103,6 +109,7 @@ class Server final : private ServerSink {
 
   // Destroyed from the last to the first: no thread runs a handler when the
   // spare calls go.
+  std::unique_ptr<ContextAllocator> context_allocator_;
   std::vector<std::shared_ptr<Service>> plugin_services_;
   std::string own_address_;  // where this process reaches it
   std::shared_ptr<HealthCheckServiceInterface> health_check_service_;

@@ -125,6 +125,7 @@ absl::StatusOr<std::unique_ptr<Server>> ServerBuilder::BuildAndStartOrStatus() {
     server->SetGenericHandler(generic_handlers_.front());
   }
   server->own_address_ = own_address_;
+  server->SetContextAllocator(std::move(context_allocator_));
   server->health_check_service_ = std::move(health_check_service_);
   server->user_chose_health_check_service_ = has_health_check_choice_;
   absl::Status status = RegisterServices(*server);

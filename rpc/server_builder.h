@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -26,6 +27,7 @@
 #include "rpc/server.h"
 #include "rpc/server_builder_option.h"
 #include "rpc/server_builder_plugin.h"
+#include "rpc/server_context.h"
 #include "rpc/service.h"
 
 namespace rpc {
@@ -66,6 +68,14 @@ class ServerBuilder {
   }
   ServerBuilder& SetMaxSendMessageSize(int bytes) {
     arguments_.SetMaxSendMessageSize(bytes);
+    return *this;
+  }
+
+  // Where the contexts of the callback API's handlers come from. It goes with
+  // the server.
+  ServerBuilder& SetContextAllocator(
+      std::unique_ptr<ContextAllocator> allocator) {
+    context_allocator_ = std::move(allocator);
     return *this;
   }
 
@@ -140,6 +150,7 @@ class ServerBuilder {
   std::vector<std::unique_ptr<ServerBuilderPlugin>> plugins_;
   bool has_health_check_choice_ = false;
   std::unique_ptr<HealthCheckServiceInterface> health_check_service_;
+  std::unique_ptr<ContextAllocator> context_allocator_;
 };
 
 }  // namespace rpc

@@ -45,7 +45,16 @@ MethodClass ReactorMethodClass(const MethodModel& method,
 }
 
 std::optional<MethodClass> CallbackMethodClass(const MethodModel& method) {
-  return ReactorMethodClass(method, "Callback");
+  MethodClass method_class = ReactorMethodClass(method, "Callback");
+  if (method.kind == MethodKind::kUnary) {
+    method_class.functions += Fill(VariablesOf(method), R"(
+void SetMessageAllocatorFor_$Method$(
+    ::rpc::MessageAllocator<$Request$, $Response$>* allocator) {
+  static_cast<::rpc::internal::CallbackUnaryHandler<$Request$, $Response$>*>(
+      ::rpc::Service::GetHandler($index$))->SetMessageAllocator(allocator);
+})");
+  }
+  return method_class;
 }
 
 }  // namespace rpc::compiler

@@ -6,7 +6,7 @@
 namespace rpc::internal {
 
 void CallbackServerStream::Run() {
-  context_.method_ = path();
+  generic_context_->method_ = path();
   KeepPeer();
   Reactions::Reset();
   finish_begun_.store(false, std::memory_order_relaxed);

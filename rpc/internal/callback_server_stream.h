@@ -17,6 +17,7 @@
 #include "rpc/internal/server_stream.h"
 #include "rpc/internal/server_stream_reactor.h"
 #include "rpc/internal/stream_operation.h"
+#include "rpc/internal/supplied_context.h"
 #include "rpc/server_context.h"
 #include "rpc/server_stream_callback.h"
 #include "rpc/status.h"
@@ -28,20 +29,30 @@ class CallbackServerStream : public ServerStream,
                              private Reactions,
                              private ServerStreamControl {
  protected:
-  CallbackServerStream() : ServerStream(&context_) {}
+  // Null: a context of its own.
+  explicit CallbackServerStream(CallbackServerContext* supplied)
+      : ServerStream(supplied == nullptr ? &own_context_ : supplied),
+        context_(supplied == nullptr ? own_context_ : *supplied) {}
+  // The same of a generic service.
+  explicit CallbackServerStream(GenericCallbackServerContext* supplied)
+      : CallbackServerStream(static_cast<CallbackServerContext*>(supplied)) {
+    if (supplied != nullptr) generic_context_ = supplied;
+  }
 
   // Calls the user's function; null where it gives no reactor.
   virtual ServerStreamReactor* CallHandler() = 0;
   // None: the server streams.
   virtual ConstMessageRef response() const { return ConstMessageRef(); }
 
-  GenericCallbackServerContext* context() { return &context_; }
+  CallbackServerContext* context() { return &context_; }
+  GenericCallbackServerContext* generic_context() { return generic_context_; }
+
+  void OnComplete() override;
 
  private:
   void Run() final;
   void RunTask() final { Reactions::Run(); }
   void OnEnded(bool cancelled) final;
-  void OnComplete() final;
 
   // Reactions
   void React(Event event) final;
@@ -58,7 +69,9 @@ class CallbackServerStream : public ServerStream,
   // Whether it is the first.
   bool BeginFinish();
 
-  GenericCallbackServerContext context_;
+  GenericCallbackServerContext own_context_;
+  CallbackServerContext& context_;
+  GenericCallbackServerContext* generic_context_ = &own_context_;
   ServerStreamReactor* reactor_ = nullptr;  // null: the handler gave none
   std::atomic<bool> finish_begun_{false};
 
@@ -80,13 +93,18 @@ class CallbackClientStreamingHandler final : public MethodHandler {
   explicit CallbackClientStreamingHandler(Function function)
       : function_(std::move(function)) {}
 
-  ServerCall* NewCall() override { return new Call(*this); }
+  ServerCall* NewCall() override { return new Call(*this, nullptr); }
+  ServerCall* NewCallWith(ContextAllocator& allocator) override {
+    return new WithSuppliedContext<Call>(*this, allocator,
+                                         allocator.NewCallbackServerContext());
+  }
 
  private:
-  class Call final : public CallbackServerStream {
+  class Call : public CallbackServerStream {
    public:
-    explicit Call(const CallbackClientStreamingHandler& handler)
-        : handler_(handler) {}
+    Call(const CallbackClientStreamingHandler& handler,
+         CallbackServerContext* supplied)
+        : CallbackServerStream(supplied), handler_(handler) {}
 
    private:
     bool DecodeRequest(IncomingFrame& frame, Status*) override {
@@ -115,13 +133,18 @@ class CallbackServerStreamingHandler final : public MethodHandler {
   explicit CallbackServerStreamingHandler(Function function)
       : function_(std::move(function)) {}
 
-  ServerCall* NewCall() override { return new Call(*this); }
+  ServerCall* NewCall() override { return new Call(*this, nullptr); }
+  ServerCall* NewCallWith(ContextAllocator& allocator) override {
+    return new WithSuppliedContext<Call>(*this, allocator,
+                                         allocator.NewCallbackServerContext());
+  }
 
  private:
-  class Call final : public CallbackServerStream {
+  class Call : public CallbackServerStream {
    public:
-    explicit Call(const CallbackServerStreamingHandler& handler)
-        : handler_(handler) {}
+    Call(const CallbackServerStreamingHandler& handler,
+         CallbackServerContext* supplied)
+        : CallbackServerStream(supplied), handler_(handler) {}
 
    private:
     bool DecodeRequest(IncomingFrame& frame, Status* error) override {
@@ -148,12 +171,17 @@ class CallbackBidiHandler final : public MethodHandler {
   explicit CallbackBidiHandler(Function function)
       : function_(std::move(function)) {}
 
-  ServerCall* NewCall() override { return new Call(*this); }
+  ServerCall* NewCall() override { return new Call(*this, nullptr); }
+  ServerCall* NewCallWith(ContextAllocator& allocator) override {
+    return new WithSuppliedContext<Call>(*this, allocator,
+                                         allocator.NewCallbackServerContext());
+  }
 
  private:
-  class Call final : public CallbackServerStream {
+  class Call : public CallbackServerStream {
    public:
-    explicit Call(const CallbackBidiHandler& handler) : handler_(handler) {}
+    Call(const CallbackBidiHandler& handler, CallbackServerContext* supplied)
+        : CallbackServerStream(supplied), handler_(handler) {}
 
    private:
     bool DecodeRequest(IncomingFrame& frame, Status*) override {

@@ -9,6 +9,8 @@
 #include "rpc/internal/message_ref.h"
 #include "rpc/internal/method_handler.h"
 #include "rpc/internal/server_call.h"
+#include "rpc/internal/supplied_context.h"
+#include "rpc/message_allocator.h"
 #include "rpc/server_callback.h"
 #include "rpc/server_context.h"
 #include "rpc/status.h"
@@ -17,13 +19,21 @@ namespace rpc::internal {
 
 class CallbackServerCall : public ServerCall, private ServerCallbackUnary {
  protected:
-  CallbackServerCall() : ServerCall(&context_) {}
+  // Null: a context of its own.
+  explicit CallbackServerCall(CallbackServerContext* supplied)
+      : ServerCall(supplied == nullptr ? &own_context_ : supplied),
+        context_(supplied == nullptr ? own_context_ : *supplied) {}
 
   // Calls the user's function; null where it gives no reactor.
   virtual ServerUnaryReactor* CallHandler() = 0;
   virtual ConstMessageRef response() const = 0;
 
   CallbackServerContext* context() { return &context_; }
+  // What the context's GetRpcAllocatorState says.
+  void SetAllocatorState(RpcAllocatorState* state) {
+    context_.allocator_state_ = state;
+  }
+  void OnComplete() override;
 
  private:
   void Run() final;
@@ -34,13 +44,13 @@ class CallbackServerCall : public ServerCall, private ServerCallbackUnary {
   void RunTask() final {
     owes_unsent_metadata() ? ReportUnsentMetadata() : Complete();
   }
-  void OnComplete() final;
 
   // ServerCallbackUnary
   void Finish(Status status) final;
   void SendInitialMetadata() final;
 
-  CallbackServerContext context_;
+  CallbackServerContext own_context_;
+  CallbackServerContext& context_;
   ServerUnaryReactor* reactor_ = nullptr;  // null: the handler gave none
 };
 
@@ -53,12 +63,29 @@ class CallbackUnaryHandler final : public MethodHandler {
   explicit CallbackUnaryHandler(Function function)
       : function_(std::move(function)) {}
 
-  ServerCall* NewCall() override { return new Call(*this); }
+  // The methods' messages are from `allocator`, which must outlive the server.
+  // Before the server is built.
+  void SetMessageAllocator(MessageAllocator<Request, Response>* allocator) {
+    allocator_ = allocator;
+  }
+
+  ServerCall* NewCall() override {
+    if (allocator_ != nullptr) return new AllocatedCall(*this, nullptr);
+    return new Call(*this, nullptr);
+  }
+  ServerCall* NewCallWith(ContextAllocator& allocator) override {
+    CallbackServerContext* const context = allocator.NewCallbackServerContext();
+    if (allocator_ != nullptr) {
+      return new WithSuppliedContext<AllocatedCall>(*this, allocator, context);
+    }
+    return new WithSuppliedContext<Call>(*this, allocator, context);
+  }
 
  private:
-  class Call final : public CallbackServerCall {
+  class Call : public CallbackServerCall {
    public:
-    explicit Call(const CallbackUnaryHandler& handler) : handler_(handler) {}
+    Call(const CallbackUnaryHandler& handler, CallbackServerContext* supplied)
+        : CallbackServerCall(supplied), handler_(handler) {}
 
    private:
     bool DecodeRequest(IncomingFrame& frame, Status* error) override {
@@ -75,7 +102,46 @@ class CallbackUnaryHandler final : public MethodHandler {
     Response response_;
   };
 
+  // With messages of the user's.
+  class AllocatedCall : public CallbackServerCall {
+   public:
+    AllocatedCall(const CallbackUnaryHandler& handler,
+                  CallbackServerContext* supplied)
+        : CallbackServerCall(supplied), handler_(handler) {}
+
+   protected:
+    void OnComplete() override {
+      CallbackServerCall::OnComplete();
+      if (messages_ != nullptr) std::exchange(messages_, nullptr)->Release();
+      SetAllocatorState(nullptr);
+    }
+
+   private:
+    bool DecodeRequest(IncomingFrame& frame, Status* error) override {
+      // They are there where the request comes in several frames.
+      if (messages_ == nullptr) {
+        messages_ = handler_.allocator_->AllocateMessages();
+      }
+      if (messages_ != nullptr) {
+        return DecodeOnlyMessage(frame, messages_->request(), error);
+      }
+      *error = Status(StatusCode::RESOURCE_EXHAUSTED,
+                      "the method's MessageAllocator gave no messages");
+      return false;
+    }
+    ServerUnaryReactor* CallHandler() override {
+      SetAllocatorState(messages_);
+      return handler_.function_(context(), messages_->request(),
+                                messages_->response());
+    }
+    ConstMessageRef response() const override { return *messages_->response(); }
+
+    const CallbackUnaryHandler& handler_;
+    MessageHolder<Request, Response>* messages_ = nullptr;
+  };
+
   const Function function_;
+  MessageAllocator<Request, Response>* allocator_ = nullptr;
 };
 
 }  // namespace rpc::internal

@@ -5,6 +5,10 @@
 #ifndef VERBENA_RPC_INTERNAL_METHOD_HANDLER_H_
 #define VERBENA_RPC_INTERNAL_METHOD_HANDLER_H_
 
+namespace rpc {
+class ContextAllocator;
+}  // namespace rpc
+
 namespace rpc::internal {
 
 class ServerCall;
@@ -15,6 +19,11 @@ class MethodHandler {
 
   // The caller owns it. Not for every call: calls are used again.
   virtual ServerCall* NewCall() = 0;
+  // One that takes its context from `allocator`, and is not used again; of a
+  // handler with a CallbackServerContext. Others have their own.
+  virtual ServerCall* NewCallWith(ContextAllocator& /*allocator*/) {
+    return NewCall();
+  }
 
   // The server shuts down: calls that nobody serves yet are to be refused.
   virtual void Shutdown() {}

@@ -36,6 +36,13 @@ ABSL_ATTRIBUTE_NOINLINE Status NotOneMessage() {
       "the client of this method sends one message, and this was not");
 }
 
+ABSL_ATTRIBUTE_NOINLINE ServerCall* NewCall(const ServerCore& core,
+                                            const ServerMethod& method) {
+  return core.context_allocator == nullptr
+             ? method.handler.NewCall()
+             : method.handler.NewCallWith(*core.context_allocator);
+}
+
 void WriteStatusText(const Status& status, HeaderBlockWriter& writer) {
   const std::string message = status.error_message();
   if (!message.empty()) writer.Add(HeaderKind::kStatusMessage, "", message);
@@ -49,7 +56,7 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
                             const ServerSink::Call& call,
                             IncomingFrame& frame) {
   auto* self = static_cast<ServerCall*>(method->spare_calls.Take());
-  if (ABSL_PREDICT_FALSE(self == nullptr)) self = method->handler.NewCall();
+  if (ABSL_PREDICT_FALSE(self == nullptr)) self = NewCall(*core, *method);
   self->Begin(core, method, call);
   Status error;
   const bool accepted = self->Accept(frame, &error);

@@ -96,6 +96,11 @@ class ServerCall : public CallSink,
   // The call's context is `context` from now on, a user's own, and gets what
   // came so far.
   void GiveContext(ServerContextBase& context);
+  // For a user's context that outlives the call: it is without one.
+  void LeaveContext() {
+    context_->cancelled_ = IsCancelled();
+    context_->call_ = nullptr;
+  }
   // It is `own` again, and the user's without a call.
   void TakeContextBack(ServerContextBase& own);
 
@@ -169,6 +174,8 @@ class ServerCall : public CallSink,
     return finished_here_.load(std::memory_order_relaxed) ||
            (phase_.load(std::memory_order_acquire) & kFinished) != 0;
   }
+  // It is not kept for another call. REQUIRES: finished().
+  void KeepNoMore() { moved_bytes_ = kMaxRetainedBytes + 1; }
   // Whether it is kept for another call. REQUIRES: finished().
   bool IsSmall() const { return moved_bytes_ <= kMaxRetainedBytes; }
   ServerMethod& method() const { return *method_; }

@@ -16,6 +16,10 @@
 #include "rpc/internal/method_handler.h"
 #include "rpc/transport.h"
 
+namespace rpc {
+class ContextAllocator;
+}  // namespace rpc
+
 namespace rpc::internal {
 
 // Calls that go on after the transport's callback which brought them: a handler
@@ -45,6 +49,7 @@ struct ServerCore {
   size_t max_metadata_bytes = 0;  // received
   size_t max_waiting_calls = 0;   // of a method, for a thread or a request
   Executor* executor = nullptr;
+  ContextAllocator* context_allocator = nullptr;  // or none
   DetachedCalls detached;
 };
 

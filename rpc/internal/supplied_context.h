@@ -1,0 +1,41 @@
+// A call of the callback API whose context is from a ContextAllocator: not used
+// again for another call, so that the allocator is asked for each.
+//
+// Thread rule: as ServerCall.
+#ifndef VERBENA_RPC_INTERNAL_SUPPLIED_CONTEXT_H_
+#define VERBENA_RPC_INTERNAL_SUPPLIED_CONTEXT_H_
+
+#include "rpc/server_context.h"
+
+namespace rpc::internal {
+
+// `Call` is made of its handler and a context, which is null where it is to
+// have its own.
+template <class Call, class Context = CallbackServerContext>
+class WithSuppliedContext final : public Call {
+ public:
+  template <class Handler>
+  WithSuppliedContext(Handler& handler, ContextAllocator& allocator,
+                      Context* context)
+      : Call(handler, context), allocator_(allocator), context_(context) {
+    if (context != nullptr) context->set_context_allocator(&allocator);
+  }
+  ~WithSuppliedContext() override {
+    if (context_ == nullptr) return;
+    this->LeaveContext();
+    allocator_.Release(context_);
+  }
+
+ private:
+  void OnComplete() override {
+    Call::OnComplete();
+    this->KeepNoMore();
+  }
+
+  ContextAllocator& allocator_;
+  Context* const context_;
+};
+
+}  // namespace rpc::internal
+
+#endif  // VERBENA_RPC_INTERNAL_SUPPLIED_CONTEXT_H_
