@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -55,42 +56,116 @@ void OnAlarm(int) {
   std::_Exit(1);
 }
 
+void FillPart(Part* part) {
+  part->set_name(std::string(kSmallBytes, 'n'));
+  for (int i = 0; i < 3; ++i) part->add_words(std::string(kSmallBytes, 'w'));
+}
+
+void FillParts(Parts* parts) {
+  for (int i = 0; i < 4; ++i) FillPart(parts->add_parts());
+  FillPart(parts->mutable_first());
+  for (int i = 0; i < 20; ++i) parts->add_numbers(1'000'000 * i);
+}
+
 }  // namespace
 
-class OneThread::Service final : public Echo::Service {
- public:
-  explicit Service(std::function<void()> in_handler)
-      : in_handler_(std::move(in_handler)) {}
+// What handlers of either kind do, and set.
+struct OneThread::Handlers {
+  std::function<void()> run;
+  rpc::Event handled;
+};
 
-  // Set by each handler.
-  rpc::Event& handled() { return handled_; }
+class OneThread::BlockingService final : public Echo::Service {
+ public:
+  explicit BlockingService(Handlers* handlers) : handlers_(*handlers) {}
 
  private:
   rpc::Status Say(rpc::ServerContext*, const Blob* request,
                   Blob* response) override {
     response->set_data(request->data());
-    in_handler_();
-    handled_.Set();
+    handlers_.run();
+    handlers_.handled.Set();
+    return rpc::Status();
+  }
+  rpc::Status SayParts(rpc::ServerContext*, const Parts* request,
+                       Parts* response) override {
+    response->CopyFrom(*request);
+    handlers_.run();
+    handlers_.handled.Set();
     return rpc::Status();
   }
 
-  const std::function<void()> in_handler_;
-  rpc::Event handled_;
+  Handlers& handlers_;
 };
 
-OneThread::OneThread(size_t message_bytes, OnSwitch on_switch,
+class OneThread::CallbackService final : public Echo::CallbackService {
+ public:
+  explicit CallbackService(Handlers* handlers) : handlers_(*handlers) {}
+
+ private:
+  rpc::ServerUnaryReactor* Say(rpc::CallbackServerContext* context,
+                               const Blob* request, Blob* response) override {
+    response->set_data(request->data());
+    return End(context);
+  }
+  rpc::ServerUnaryReactor* SayParts(rpc::CallbackServerContext* context,
+                                    const Parts* request,
+                                    Parts* response) override {
+    response->CopyFrom(*request);
+    return End(context);
+  }
+  rpc::ServerUnaryReactor* End(rpc::CallbackServerContext* context) {
+    handlers_.run();
+    rpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    reactor->Finish(rpc::Status());
+    handlers_.handled.Set();
+    return reactor;
+  }
+
+  Handlers& handlers_;
+};
+
+// Of a client by callbacks.
+class OneThread::Reactor final : public rpc::ClientUnaryReactor {
+ public:
+  rpc::Event& done() { return done_; }
+  const rpc::Status& status() const { return status_; }
+
+ private:
+  void OnDone(const rpc::Status& status) override {
+    status_ = status;
+    done_.Set();
+  }
+
+  rpc::Event done_;
+  rpc::Status status_;
+};
+
+rpc::Service* OneThread::ServiceOf(const Form& form) {
+  if (form.callback_server) {
+    callback_service_ = std::make_unique<CallbackService>(handlers_.get());
+    return callback_service_.get();
+  }
+  blocking_service_ = std::make_unique<BlockingService>(handlers_.get());
+  return blocking_service_.get();
+}
+
+OneThread::OneThread(const Form& form, OnSwitch on_switch,
                      std::function<void()> in_handler)
     : on_switch_(std::move(on_switch)),
-      service_(std::make_unique<Service>(std::move(in_handler))) {
+      form_(form),
+      handlers_(std::make_unique<Handlers>()) {
+  handlers_->run = std::move(in_handler);
   ::signal(SIGALRM, &OnAlarm);
   ::alarm(kStuckSeconds);
-  request_.set_data(std::string(message_bytes, 'p'));
+  request_.set_data(std::string(static_cast<size_t>(form.message_bytes), 'p'));
+  FillParts(&parts_request_);
 
   int port = 0;
   rpc::ServerBuilder builder;
   builder.AddListeningPort("rdma://127.0.0.1:0",
                            rpc::InsecureServerCredentials(), &port);
-  builder.RegisterService(service_.get());
+  builder.RegisterService(ServiceOf(form));
   builder.AddChannelArgument("verbena.device", "soft");
   builder.AddChannelArgument("verbena.spin_us", kSpinUs);
   absl::StatusOr<std::unique_ptr<rpc::Server>> server =
@@ -111,9 +186,10 @@ OneThread::OneThread(size_t message_bytes, OnSwitch on_switch,
   arguments.SetInt64("verbena.spin_us", kSpinUs);
   // Another budget than the server's is another device.
   arguments.SetInt64("verbena.memory_budget_bytes", 256 << 20);
-  stub_ = Echo::NewStub(
+  channel_ =
       rpc::CreateCustomChannel(absl::StrCat("turns://127.0.0.1:", port),
-                               rpc::InsecureChannelCredentials(), arguments));
+                               rpc::InsecureChannelCredentials(), arguments);
+  stub_ = Echo::NewStub(channel_);
   Connect();
   StopClock();
   for (int i = 0; i < kCallsToWarmUp; ++i) Call();
@@ -127,6 +203,7 @@ OneThread::~OneThread() {
   }
   pollers.clear();
   stub_.reset();
+  channel_.reset();
   server_.reset();
   ::alarm(0);
 }
@@ -139,21 +216,38 @@ void OneThread::Connect() {
   Call();
   server_poller_->Run([&] { server_poller_->SetEvent(connected); });
   driver.join();
-  service_->handled().Reset();
+  handlers_->handled.Reset();
   server_is_driven_ = false;
 }
 
 void OneThread::ServerTurn() {
   if (server_is_driven_) return;
   on_switch_(true);
-  server_poller_->Wait(service_->handled());
-  service_->handled().Reset();
+  server_poller_->Wait(handlers_->handled);
+  handlers_->handled.Reset();
   on_switch_(false);
+}
+
+rpc::Status OneThread::CallbackCall(rpc::ClientContext& context) {
+  Reactor reactor;
+  if (form_.message_bytes == 0) {
+    stub_->async()->SayParts(&context, &parts_request_, &parts_response_,
+                             &reactor);
+  } else {
+    stub_->async()->Say(&context, &request_, &response_, &reactor);
+  }
+  reactor.StartCall();
+  channel_->call_target().transport->Wait(reactor.done());
+  return reactor.status();
 }
 
 void OneThread::Call() {
   rpc::ClientContext context;
-  const rpc::Status status = stub_->Say(&context, request_, &response_);
+  const rpc::Status status =
+      form_.callback_client ? CallbackCall(context)
+      : form_.message_bytes == 0
+          ? stub_->SayParts(&context, parts_request_, &parts_response_)
+          : stub_->Say(&context, request_, &response_);
   if (!status.ok()) Die(status.ToString());
 }
 

@@ -2,7 +2,7 @@
 // that what a call takes can be counted: nobody waits, nobody spins, and two
 // runs are the same.
 //
-//   OneThread both(64, [](bool server) { ... }, [] {});
+//   OneThread both(kForms[0], [](bool server) { ... }, [] {});
 //   both.Call();  // a warm one
 //
 // It is the product's own way: a stub, a channel, a server, generated code, two
@@ -17,12 +17,12 @@
 #ifndef VERBENA_TESTS_WARM_CALL_ONE_THREAD_H_
 #define VERBENA_TESTS_WARM_CALL_ONE_THREAD_H_
 
-#include <cstddef>
 #include <functional>
 #include <memory>
 
 #include "rdma_transport/poller.h"
 #include "rpc/rpc.h"
+#include "tests/warm_call/plan.h"
 #include "tests/warm_call/warm_call.rpc.pb.h"
 
 namespace warm_call {
@@ -33,34 +33,46 @@ class OneThread {
   // call, and when it acts for the client again.
   using OnSwitch = std::function<void(bool server)>;
 
-  // Connects, and makes as many calls with messages of `message_bytes` there
-  // and back as make the rest warm. `in_handler` is run by each handler. A call
-  // that gets stuck ends the program with a message.
-  OneThread(size_t message_bytes, OnSwitch on_switch,
+  // Connects, and makes as many calls of this form as make the rest warm.
+  // `in_handler` is run by each handler. A call that gets stuck ends the
+  // program with a message.
+  OneThread(const Form& form, OnSwitch on_switch,
             std::function<void()> in_handler);
   ~OneThread();
 
   OneThread(const OneThread&) = delete;
   OneThread& operator=(const OneThread&) = delete;
 
-  // A blocking unary call. Ends the program where it fails.
+  // A unary call, which is over when this returns. Ends the program where it
+  // fails.
   void Call();
 
  private:
-  class Service;
+  struct Handlers;
+  class BlockingService;
+  class CallbackService;
+  class Reactor;
 
+  rpc::Service* ServiceOf(const Form& form);
+  rpc::Status CallbackCall(rpc::ClientContext& context);
   void Connect();
   void ServerTurn();
 
   const OnSwitch on_switch_;
-  const std::unique_ptr<Service> service_;
+  const Form form_;
+  const std::unique_ptr<Handlers> handlers_;
+  std::unique_ptr<BlockingService> blocking_service_;
+  std::unique_ptr<CallbackService> callback_service_;
   std::unique_ptr<rpc::Server> server_;
   rdma::Poller* server_poller_ = nullptr;
+  std::shared_ptr<rpc::Channel> channel_;
   std::unique_ptr<Echo::Stub> stub_;
   // Another thread drives the server's poller.
   bool server_is_driven_ = false;
   Blob request_;
   Blob response_;
+  Parts parts_request_;
+  Parts parts_response_;
 };
 
 }  // namespace warm_call

@@ -2,6 +2,7 @@
 #ifndef VERBENA_TESTS_WARM_CALL_PLAN_H_
 #define VERBENA_TESTS_WARM_CALL_PLAN_H_
 
+#include <cstddef>
 #include <string>
 
 #include "tests/warm_call/tally.h"
@@ -19,9 +20,28 @@ enum class Extra {
 };
 inline constexpr int kExtraInstructions = 1000;
 
-// Messages: one that is sent as it is posted, and one out of registered memory.
+// Messages: one that is sent as it is posted, one out of registered memory, and
+// one of parts (kSmallBytes each).
 inline constexpr int kSmallBytes = 64;
 inline constexpr int kLargerBytes = 8192;
+
+// What a call is like.
+struct Form {
+  const char* name;
+  int message_bytes;  // 0: of parts
+  bool callback_server;
+  bool callback_client;
+};
+inline constexpr size_t kBlockingForms = 3;  // the first
+inline constexpr Form kForms[] = {
+    {"Small", kSmallBytes, false, false},
+    {"Larger", kLargerBytes, false, false},
+    {"OfParts", 0, false, false},
+    {"SmallToCallbackServer", kSmallBytes, true, false},
+    {"OfPartsToCallbackServer", 0, true, false},
+    {"SmallFromCallbackClient", kSmallBytes, false, true},
+    {"OfPartsFromCallbackClient", 0, true, true},
+};
 
 // Of each count. Many times what a connection does once for some frames, such
 // as having a send signaled or receives posted again.

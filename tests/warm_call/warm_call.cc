@@ -1,11 +1,10 @@
 // Makes warm calls, on one thread for both sides (one_thread.h), and says what
 // they take. For warm_call_test.
 //
-//   warm_call counts FD BYTES
-//                            prints lines "EXTRA SIDE ALLOCATIONS LOCKS
-//                            SYSTEM_CALLS LAST", of kCalls calls with messages
-//                            of BYTES; LAST is the number of the last system
-//                            call. FD: a tally (tally.h)
+//   warm_call counts FD FORM prints lines "EXTRA SIDE ALLOCATIONS LOCKS
+//                            SYSTEM_CALLS LAST", of kCalls calls of
+//                            kForms[FORM]; LAST is the number of the last
+//                            system call. FD: a tally (tally.h)
 //   warm_call instructions   under valgrind --tool=callgrind --instr-atstart=no
 //                            --collect-atstart=no: makes dumps named
 //                            "EXTRA SIDE", of kCalls calls with small messages
@@ -15,9 +14,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -77,10 +78,10 @@ void Do(Extra extra) {
 // Calls, and the bookkeeping of whose turn it is.
 class Measurement {
  public:
-  Measurement(int message_bytes, Tally* tally)
+  Measurement(const Form& form, Tally* tally)
       : tally_(tally),
         both_(
-            static_cast<size_t>(message_bytes),
+            form,
             [this](bool server) {
               SwitchTo(server ? Side::kServer : Side::kClient);
             },
@@ -125,10 +126,10 @@ void PrintDifference(const std::string& name, const Counts& before,
                after.last_system_call);
 }
 
-int CountCalls(int fd, int message_bytes) {
+int CountCalls(int fd, const Form& form) {
   Tally& tally = Tally::Map(fd);
   CountOnThisThread(&tally);
-  Measurement calls(message_bytes, &tally);
+  Measurement calls(form, &tally);
   for (const Extra extra :
        {Extra::kNothing, Extra::kAllocation, Extra::kPthreadLock,
         Extra::kAbslLock, Extra::kSystemCall}) {
@@ -149,7 +150,7 @@ int DumpInstructions() {
     std::fprintf(stderr, "not under valgrind, or built without its headers\n");
     return kNoValgrind;
   }
-  Measurement calls(kSmallBytes, nullptr);
+  Measurement calls(kForms[0], nullptr);
   CALLGRIND_START_INSTRUMENTATION;
   for (const Extra extra : {Extra::kNothing, Extra::kInstructions}) {
     calls.Add(extra);
@@ -166,10 +167,11 @@ int DumpInstructions() {
 
 int Main(const std::vector<std::string>& words) {
   int fd = -1;
-  int bytes = 0;
+  size_t form = 0;
   if (words.size() == 3 && words[0] == "counts" &&
-      absl::SimpleAtoi(words[1], &fd) && absl::SimpleAtoi(words[2], &bytes)) {
-    return CountCalls(fd, bytes);
+      absl::SimpleAtoi(words[1], &fd) && absl::SimpleAtoi(words[2], &form) &&
+      form < std::size(kForms)) {
+    return CountCalls(fd, kForms[form]);
   }
   if (words.size() == 1 && words[0] == "instructions") {
     return DumpInstructions();
