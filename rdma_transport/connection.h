@@ -95,7 +95,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void Release(Call& call, uint64_t window_bytes, bool drained);
   // Client: the call's last frame is about to be delivered.
   void FinishCall(Call& call);
-  // Ends the call here, and tells the peer. `not_run`: no handler saw it.
+  // Ends the call here, and tells the peer. `not_run`: no handler saw it, which
+  // it finds out by itself where none was called.
   void ResetCall(Call& call, const absl::Status& why, bool not_run = false);
   // Tells the peer that the offer with the call's opening has been read.
   void SendDone(Call& call);

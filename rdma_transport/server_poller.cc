@@ -345,12 +345,9 @@ void ServerPoller::Refuse() {
   });
 }
 
-void ServerPoller::Flush(absl::Time deadline) {
-  poller_->poller->Run([this] {
-    for (Connection* const connection : Connections()) {
-      connection->CloseWhenFlushed(absl::UnavailableError(kGone));
-    }
-  });
+// Where this side closed first, a call that was on its way would be lost, and
+// its client could not know that it did not run.
+void ServerPoller::WaitForClients(absl::Time deadline) {
   rpc::Event gone;
   WaitFor(gone, deadline, [this, &gone] {
     if (connections_.empty()) {
@@ -359,6 +356,15 @@ void ServerPoller::Flush(absl::Time deadline) {
       all_gone_ = &gone;
     }
   });
+}
+
+void ServerPoller::Flush(absl::Time deadline) {
+  poller_->poller->Run([this] {
+    for (Connection* const connection : Connections()) {
+      connection->CloseWhenFlushed(absl::UnavailableError(kGone));
+    }
+  });
+  WaitForClients(deadline);
 }
 
 void ServerPoller::Drain() {

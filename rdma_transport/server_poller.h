@@ -58,6 +58,9 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   // Returns once no call runs and no callback, or at the deadline.
   void WaitForCalls(absl::Time deadline);
   void CancelCalls();
+  // Returns once every client has closed its connection, as they do when they
+  // are asked for no further calls and have none left, or at the deadline.
+  void WaitForClients(absl::Time deadline);
   // Closes connections that have sent everything; returns once there is none,
   // or at the deadline.
   void Flush(absl::Time deadline);

@@ -13,7 +13,9 @@
 namespace rdma {
 namespace {
 
-// How long a peer that takes nothing can hold a shutdown up.
+// How long a peer can hold a shutdown up: one that does not close its
+// connection, and then one that takes nothing.
+constexpr absl::Duration kLeaveTimeout = absl::Seconds(1);
 constexpr absl::Duration kFlushTimeout = absl::Seconds(2);
 // A port that is free on one device may be taken on another.
 constexpr int kPortAttempts = 16;
@@ -183,6 +185,9 @@ void ServerTransport::Shutdown(absl::Time deadline) {
   for (const DevicePoller& each : pollers_) {
     each.poller->WaitForCalls(absl::InfiniteFuture());
   }
+  // What clients sent before they heard of it is refused until they have gone.
+  const absl::Time left = absl::Now() + kLeaveTimeout;
+  for (const DevicePoller& each : pollers_) each.poller->WaitForClients(left);
   // The last answers may still be on their way.
   const absl::Time flushed = absl::Now() + kFlushTimeout;
   for (const DevicePoller& each : pollers_) each.poller->Flush(flushed);

@@ -137,6 +137,7 @@ class Side::Sink final : public rpc::CallSink {
     } else {
       absl::MutexLock lock(&side_->mutex_);
       side_->last_failure_ = outcome.status;
+      if (!outcome.may_have_run) ++side_->not_run_;
       ++side_->failed_;
     }
     delete this;

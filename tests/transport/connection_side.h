@@ -186,7 +186,8 @@ class Side final : public ConnectionOwner,
   int opened() const { return opened_; }      // a server's calls
   int answered() const { return answered_; }  // a client's calls
   int failed() const { return failed_; }
-  int sent() const { return sent_; }  // frames, by OnSent
+  int not_run() const { return not_run_; }  // of the failed ones, for certain
+  int sent() const { return sent_; }        // frames, by OnSent
   // That came, of calls and answers.
   int frames() const { return frames_; }
   int asked_to_go() const { return asked_to_go_; }
@@ -232,6 +233,7 @@ class Side final : public ConnectionOwner,
   std::atomic<int> opened_{0};
   std::atomic<int> answered_{0};
   std::atomic<int> failed_{0};
+  std::atomic<int> not_run_{0};
   std::atomic<int> sent_{0};
   std::atomic<int> frames_{0};
   std::atomic<int> asked_to_go_{0};

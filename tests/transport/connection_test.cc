@@ -141,6 +141,31 @@ TEST(ConnectionTest, AMessageThatWaitsForMemoryIsNotOvertaken) {
               UnorderedElementsAre(1, 16 * kMiB, kMiB / 2));
 }
 
+TEST(ConnectionTest, ACallWhoseRequestIsStillReadHasNotRun) {
+  Side server({}, nullptr, uint64_t{64} << 20);
+  Side client;
+  server.Listen();
+  Connection* const connection = ConnectMany(client, server, 1).front();
+  RegisteredMemory& memory = server.poller().context().memory();
+  std::vector<rpc::Buffer> used;
+  for (;;) {
+    absl::StatusOr<rpc::Buffer> buffer = memory.Allocate(size_t{4} << 20);
+    if (!buffer.ok()) break;
+    used.push_back(*std::move(buffer));
+  }
+  client.Open(connection, size_t{16} << 20);
+  const auto arrived = [&] {
+    size_t live = 0;
+    server.Do([&] { live = server.poller().calls().live(); });
+    return live == 1;
+  };
+  EXPECT_TRUE(Eventually(arrived));
+  server.ResetAll();
+  EXPECT_TRUE(Eventually([&] { return client.failed() == 1; }));
+  EXPECT_EQ(client.not_run(), 1);
+  EXPECT_EQ(server.opened(), 0);
+}
+
 // ---- Streams.
 
 // What 64 KiB of window let through after an open of 1 byte: it may be

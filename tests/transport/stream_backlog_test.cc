@@ -1,8 +1,8 @@
 // Goal: what waits for one stream costs no more the longer it is, and is
 // bounded by what its peer was told it may send.
 // Method: two sides over the software device, without rpc/, whose handlers or
-// drivers the test holds up. Times are of this process's CPU, as the machine may
-// be busy, and are compared with each other only.
+// drivers the test holds up. Times are of this process's CPU, as the machine
+// may be busy, and are compared with each other only.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
