@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/header_block.h"
@@ -35,6 +36,16 @@ bool IsTrailersOnly(const IncomingFrame& frame) {
          !HasInitialMetadata(frame.header);
 }
 
+absl::Status TooLarge(const char* what, uint64_t bytes, uint64_t limit) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(what, " message larger than max (", bytes, " vs. ", limit,
+                   "), by the service config"));
+}
+
+uint64_t MessageBytes(const OutgoingFrame& frame) {
+  return frame.small_message.size() + frame.message.size();
+}
+
 absl::Status DeadlineExceeded() {
   return absl::DeadlineExceededError("Deadline Exceeded");
 }
@@ -42,9 +53,10 @@ absl::Status DeadlineExceeded() {
 }  // namespace
 
 RoutedCall::RoutedCall(std::shared_ptr<CallEnvironment> environment,
-                       const CallOptions& options, CallHandle handle,
-                       CallSink* sink)
+                       const MethodConfig& config, const CallOptions& options,
+                       CallHandle handle, CallSink* sink)
     : environment_(std::move(environment)),
+      config_(config),
       options_(options),
       handle_(handle),
       sink_(sink),
@@ -53,6 +65,11 @@ RoutedCall::RoutedCall(std::shared_ptr<CallEnvironment> environment,
 // ---- Beginning, and beginning again.
 
 void RoutedCall::Start(OutgoingFrame&& frame) {
+  if (const uint64_t bytes = MessageBytes(frame);
+      bytes > config_.max_request_bytes) {
+    return FinishElsewhere({TooLarge("Sent", bytes, config_.max_request_bytes),
+                            /*may_have_run=*/false});
+  }
   {
     absl::MutexLock lock(&mutex_);
     ended_ = frame.end;
@@ -179,6 +196,11 @@ void RoutedCall::OnTime() {
 // ---- What the user does.
 
 bool RoutedCall::Send(OutgoingFrame&& frame) {
+  if (const uint64_t bytes = MessageBytes(frame);
+      bytes > config_.max_request_bytes) {
+    Cancel(TooLarge("Sent", bytes, config_.max_request_bytes));
+    return false;
+  }
   ClientTransport* transport = nullptr;
   CallHandle handle;
   {
@@ -328,8 +350,12 @@ void RoutedCall::CallBack(Callback&& callback) {
 }
 
 void RoutedCall::OnFrame(IncomingFrame& frame) {
+  if (frame.message.size() > config_.max_response_bytes) {
+    return OnTooLarge(frame.message.size());
+  }
   {
     absl::MutexLock lock(&mutex_);
+    if (!failure_.ok()) return;
     if (!committed_ && IsTrailersOnly(frame)) {
       held_ = std::make_unique<HeldIncomingFrame>(frame);
       return;
@@ -338,6 +364,18 @@ void RoutedCall::OnFrame(IncomingFrame& frame) {
     ended_by_frame_ = frame.end;
   }
   CallBack([&] { sink_->OnFrame(frame); });
+}
+
+// It may have been the last frame, so that there is nothing left to cancel.
+void RoutedCall::OnTooLarge(uint64_t bytes) {
+  absl::Status failure =
+      TooLarge("Received", bytes, config_.max_response_bytes);
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!committed_) Commit();
+    if (failure_.ok()) failure_ = failure;
+  }
+  Cancel(std::move(failure));
 }
 
 void RoutedCall::OnSent() {
@@ -368,6 +406,7 @@ void RoutedCall::Finish(CallOutcome outcome) {
     StopTimer();
     held = std::move(held_);
     frames = std::move(frames_);
+    if (!failure_.ok()) outcome.status = failure_;
     outcome.may_have_run = outcome.may_have_run || may_have_run_;
   }
   frames.clear();

@@ -37,6 +37,7 @@
 #include "rpc/routing/deferred.h"
 #include "rpc/routing/kept_frame.h"
 #include "rpc/routing/routed_calls.h"
+#include "rpc/routing/service_config.h"
 #include "rpc/transport.h"
 
 namespace rpc::routing {
@@ -56,10 +57,12 @@ class RoutedCall final : public CallSink,
                          public Balancer::Waiter,
                          public std::enable_shared_from_this<RoutedCall> {
  public:
-  // `options`: as the user means them. `handle`: its place in the
-  // environment's calls, which it leaves when it is over.
+  // `config`: its method's; outlives the environment. `options`: as user and
+  // config mean them. `handle`: its place in the environment's calls, which it
+  // leaves when it is over.
   RoutedCall(std::shared_ptr<CallEnvironment> environment,
-             const CallOptions& options, CallHandle handle, CallSink* sink);
+             const MethodConfig& config, const CallOptions& options,
+             CallHandle handle, CallSink* sink);
 
   // ---- ClientTransport's, of this call.
 
@@ -118,6 +121,7 @@ class RoutedCall final : public CallSink,
   void Keep(OutgoingFrame&& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  void OnTooLarge(uint64_t bytes);
   // Calls the user's sink; then threads that wait look at their events.
   template <typename Callback>
   void CallBack(Callback&& callback);
@@ -126,6 +130,7 @@ class RoutedCall final : public CallSink,
   void FinishElsewhere(CallOutcome outcome);
 
   const std::shared_ptr<CallEnvironment> environment_;
+  const MethodConfig& config_;
   const CallOptions options_;
   const CallHandle handle_;
   CallSink* const sink_;
@@ -133,7 +138,9 @@ class RoutedCall final : public CallSink,
 
   absl::Mutex mutex_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kWaiting;
-  absl::Status cancel_ ABSL_GUARDED_BY(mutex_);        // not OK: it is to end
+  absl::Status cancel_ ABSL_GUARDED_BY(mutex_);  // not OK: it is to end
+  // Not OK: how it ends, whatever its attempt does.
+  absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   bool may_have_run_ ABSL_GUARDED_BY(mutex_) = false;  // any attempt
   std::shared_ptr<Timer> timer_ ABSL_GUARDED_BY(mutex_);
   int transparent_retries_ ABSL_GUARDED_BY(mutex_) = 0;

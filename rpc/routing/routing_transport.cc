@@ -1,17 +1,22 @@
 #include "rpc/routing/routing_transport.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "rpc/routing/address_list.h"
 #include "rpc/routing/balancer.h"
 #include "rpc/routing/balancing_policy.h"
 #include "rpc/routing/deferred.h"
 #include "rpc/routing/routed_call.h"
+#include "rpc/routing/service_config.h"
 
 namespace rpc::routing {
 namespace {
@@ -20,13 +25,12 @@ using Transports = std::vector<std::unique_ptr<ClientTransport>>;
 
 class RoutingTransport final : public ClientTransport {
  public:
-  explicit RoutingTransport(std::unique_ptr<CallEnvironment> environment);
+  RoutingTransport(std::unique_ptr<CallEnvironment> environment,
+                   std::unique_ptr<const ServiceConfig> config);
   ~RoutingTransport() override;
 
   const Limits& limits() const override { return home_->limits(); }
-  uint32_t RegisterMethod(std::string_view path) override {
-    return balancer_->RegisterMethod(path);
-  }
+  uint32_t RegisterMethod(std::string_view path) override;
   CallHandle StartCall(const CallOptions& options, OutgoingFrame&& frame,
                        CallSink* sink) override;
   bool Send(CallHandle handle, OutgoingFrame&& frame) override;
@@ -47,16 +51,25 @@ class RoutingTransport final : public ClientTransport {
   std::string device() const override { return home_->device(); }
 
  private:
+  const MethodConfig& ConfigOf(uint32_t method);
+
+  const std::unique_ptr<const ServiceConfig> config_;
   ClientTransport* const home_;
   Balancer* const balancer_;
+  absl::Mutex mutex_;
+  // Of the service config, by the method's number.
+  std::vector<const MethodConfig*> methods_ ABSL_GUARDED_BY(mutex_);
   absl::Notification is_gone_;  // the environment
   std::shared_ptr<CallEnvironment> environment_;
 };
 
 // The last reference may go within a callback of one of the transports, which
 // end with it: another thread does that.
-RoutingTransport::RoutingTransport(std::unique_ptr<CallEnvironment> environment)
-    : home_(environment->home), balancer_(environment->balancer.get()) {
+RoutingTransport::RoutingTransport(std::unique_ptr<CallEnvironment> environment,
+                                   std::unique_ptr<const ServiceConfig> config)
+    : config_(std::move(config)),
+      home_(environment->home),
+      balancer_(environment->balancer.get()) {
   environment_ = std::shared_ptr<CallEnvironment>(
       environment.release(), [this](CallEnvironment* last) {
         absl::AnyInvocable<void()> end = [this, last] {
@@ -77,11 +90,39 @@ RoutingTransport::~RoutingTransport() {
   is_gone_.WaitForNotification();
 }
 
+uint32_t RoutingTransport::RegisterMethod(std::string_view path) {
+  const uint32_t method = balancer_->RegisterMethod(path);
+  absl::MutexLock lock(&mutex_);
+  if (methods_.size() <= method) methods_.resize(method + 1);
+  methods_[method] = &config_->ForMethod(path);
+  return method;
+}
+
+const MethodConfig& RoutingTransport::ConfigOf(uint32_t method) {
+  absl::MutexLock lock(&mutex_);
+  return *methods_[method];
+}
+
+// What the user says counts before what the config does, and the earlier
+// deadline.
+CallOptions Merge(const CallOptions& options, const MethodConfig& config) {
+  CallOptions merged = options;
+  if (config.timeout != absl::InfiniteDuration()) {
+    merged.deadline = std::min(options.deadline, absl::Now() + config.timeout);
+  }
+  if (options.wait_for_ready == WaitForReady::kDefault &&
+      config.wait_for_ready) {
+    merged.wait_for_ready = WaitForReady::kYes;
+  }
+  return merged;
+}
+
 CallHandle RoutingTransport::StartCall(const CallOptions& options,
                                        OutgoingFrame&& frame, CallSink* sink) {
   const CallHandle handle = environment_->calls.NewHandle();
-  const auto call =
-      std::make_shared<RoutedCall>(environment_, options, handle, sink);
+  const MethodConfig& config = ConfigOf(options.method);
+  const auto call = std::make_shared<RoutedCall>(
+      environment_, config, Merge(options, config), handle, sink);
   environment_->calls.Add(handle, call);
   call->Start(std::move(frame));
   return handle;
@@ -118,6 +159,21 @@ absl::StatusOr<Transports> CreateTransports(
   return transports;
 }
 
+// gRPC's order: the config's, the argument's, pick_first.
+absl::StatusOr<std::unique_ptr<BalancingPolicy>> CreatePolicy(
+    const ServiceConfig& config, const RoutingOptions& options) {
+  std::string name = config.policy();
+  if (name.empty()) name = options.policy;
+  if (name.empty()) name = "pick_first";
+  absl::BitGen random;
+  std::unique_ptr<BalancingPolicy> policy =
+      MakePolicy(name, absl::Uniform<uint32_t>(random));
+  if (policy != nullptr) return policy;
+  return absl::InvalidArgumentError(
+      absl::StrCat("grpc.lb_policy_name = '", name,
+                   "' is neither pick_first nor round_robin"));
+}
+
 }  // namespace
 
 bool IsNeeded(std::string_view address, const RoutingOptions& options) {
@@ -128,25 +184,23 @@ bool IsNeeded(std::string_view address, const RoutingOptions& options) {
 absl::StatusOr<std::unique_ptr<ClientTransport>> CreateRoutingTransport(
     std::string_view address, const TransportOptions& transport_options,
     const RoutingOptions& options) {
-  absl::BitGen random;
-  std::unique_ptr<BalancingPolicy> policy =
-      MakePolicy(options.policy.empty() ? "pick_first" : options.policy,
-                 absl::Uniform<uint32_t>(random));
-  if (policy == nullptr) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("grpc.lb_policy_name = '", options.policy,
-                     "' is neither pick_first nor round_robin"));
-  }
+  absl::StatusOr<std::unique_ptr<const ServiceConfig>> config =
+      ServiceConfig::Parse(options.service_config);
+  if (!config.ok()) return config.status();
+  absl::StatusOr<std::unique_ptr<BalancingPolicy>> policy =
+      CreatePolicy(**config, options);
+  if (!policy.ok()) return policy.status();
   absl::StatusOr<Transports> transports =
       CreateTransports(address, transport_options);
   if (!transports.ok()) return transports.status();
   auto environment = std::make_unique<CallEnvironment>();
   environment->home = transports->front().get();
   environment->balancer =
-      std::make_unique<Balancer>(*std::move(transports), std::move(policy));
+      std::make_unique<Balancer>(*std::move(transports), *std::move(policy));
   environment->retries = options.retries;
   environment->retry_buffer_bytes = options.retry_buffer_bytes;
-  return std::make_unique<RoutingTransport>(std::move(environment));
+  return std::make_unique<RoutingTransport>(std::move(environment),
+                                            *std::move(config));
 }
 
 }  // namespace rpc::routing
