@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "rpc/internal/callback_scope.h"
@@ -36,6 +37,12 @@ bool IsTrailersOnly(const IncomingFrame& frame) {
          !HasInitialMetadata(frame.header);
 }
 
+// Seldom: seeding costs more than the number.
+double Draw(double low, double high) {
+  absl::InsecureBitGen random;
+  return absl::Uniform(random, low, high);
+}
+
 absl::Status TooLarge(const char* what, uint64_t bytes, uint64_t limit) {
   return absl::ResourceExhaustedError(
       absl::StrCat(what, " message larger than max (", bytes, " vs. ", limit,
@@ -60,7 +67,11 @@ RoutedCall::RoutedCall(std::shared_ptr<CallEnvironment> environment,
       options_(options),
       handle_(handle),
       sink_(sink),
-      quick_(sink->IsQuick()) {}
+      quick_(sink->IsQuick()),
+      retries_(environment_->retries && config.retry.has_value()
+                   ? &*config.retry
+                   : nullptr,
+               environment_->throttle.get()) {}
 
 // ---- Beginning, and beginning again.
 
@@ -154,14 +165,25 @@ void RoutedCall::AfterAttempt(const CallOutcome& outcome) {
 
 std::optional<absl::Duration> RoutedCall::PauseBeforeNext(
     const CallOutcome& outcome) {
-  if (!cancel_.ok() || ended_by_frame_ || committed_) return std::nullopt;
+  if (!cancel_.ok() || ended_by_frame_) return std::nullopt;
   const bool certain = held_ == nullptr && !outcome.may_have_run &&
-                       transport_ != nullptr &&
+                       transport_ != nullptr && !committed_ &&
                        outcome.status.code() == absl::StatusCode::kUnavailable;
   if (certain && environment_->retries) {
     return TransparentPause(transparent_retries_++);
   }
-  return std::nullopt;
+  return PauseByPolicy(outcome);
+}
+
+std::optional<absl::Duration> RoutedCall::PauseByPolicy(
+    const CallOutcome& outcome) {
+  if (held_ == nullptr) {
+    return retries_.AfterAttempt(static_cast<uint32_t>(outcome.status.code()),
+                                 committed_, std::nullopt, Draw);
+  }
+  const IncomingFrame& last = held_->get();
+  return retries_.AfterAttempt(last.status_code, committed_,
+                               CallRetries::PushbackIn(last.header), Draw);
 }
 
 void RoutedCall::Pause(absl::Duration pause) {
@@ -305,6 +327,7 @@ bool RoutedCall::TakeNext(NextFrame& next) {
   next.opens = !attempt_handle_;
   next.attempt = attempt_;
   next.method = transport_method_;
+  const bool is_repeated = next.opens && retries_.attempts() > 0;
   next.kept = frames_[next_frame_];
   if (committed_) {
     frames_.pop_front();
@@ -312,6 +335,12 @@ bool RoutedCall::TakeNext(NextFrame& next) {
   } else {
     ++next_frame_;
     next.frame = next.kept->Share();
+  }
+  if (is_repeated) {
+    next.header = next.kept->header();
+    retries_.AddAttempts(next.header);
+    next.frame.header = {reinterpret_cast<const std::byte*>(next.header.data()),
+                         next.header.size()};
   }
   return true;
 }
@@ -362,6 +391,10 @@ void RoutedCall::OnFrame(IncomingFrame& frame) {
     }
     if (!committed_) Commit();
     ended_by_frame_ = frame.end;
+    // Too late to be repeated, but it counts.
+    if (frame.end) {
+      retries_.AfterAttempt(frame.status_code, committed_, std::nullopt, Draw);
+    }
   }
   CallBack([&] { sink_->OnFrame(frame); });
 }

@@ -34,8 +34,10 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "rpc/routing/balancer.h"
+#include "rpc/routing/call_retries.h"
 #include "rpc/routing/deferred.h"
 #include "rpc/routing/kept_frame.h"
+#include "rpc/routing/retry_throttle.h"
 #include "rpc/routing/routed_calls.h"
 #include "rpc/routing/service_config.h"
 #include "rpc/transport.h"
@@ -49,6 +51,7 @@ struct CallEnvironment {
   // whichever transport their calls are on.
   ClientTransport* home = nullptr;
   RoutedCalls calls;
+  std::unique_ptr<RetryThrottle> throttle;  // null: none
   bool retries = true;
   uint64_t retry_buffer_bytes = 0;
 };
@@ -98,6 +101,7 @@ class RoutedCall final : public CallSink,
     uint64_t attempt;  // its number
     uint32_t method;
     std::shared_ptr<KeptFrame> kept;  // what `frame` refers to
+    std::string header;               // the same, where it is not the first's
   };
 
   // Seeks a transport.
@@ -107,6 +111,8 @@ class RoutedCall final : public CallSink,
   void AfterAttempt(const CallOutcome& outcome);
   // When the next attempt begins; none: this one was the last.
   std::optional<absl::Duration> PauseBeforeNext(const CallOutcome& outcome)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<absl::Duration> PauseByPolicy(const CallOutcome& outcome)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Pause(absl::Duration pause) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetTimer(absl::Time time) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -143,6 +149,7 @@ class RoutedCall final : public CallSink,
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
   bool may_have_run_ ABSL_GUARDED_BY(mutex_) = false;  // any attempt
   std::shared_ptr<Timer> timer_ ABSL_GUARDED_BY(mutex_);
+  CallRetries retries_ ABSL_GUARDED_BY(mutex_);
   int transparent_retries_ ABSL_GUARDED_BY(mutex_) = 0;
 
   // This attempt.

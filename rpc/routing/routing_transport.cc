@@ -14,7 +14,9 @@
 #include "rpc/routing/address_list.h"
 #include "rpc/routing/balancer.h"
 #include "rpc/routing/balancing_policy.h"
+#include "rpc/routing/call_retries.h"
 #include "rpc/routing/deferred.h"
+#include "rpc/routing/retry_throttle.h"
 #include "rpc/routing/routed_call.h"
 #include "rpc/routing/service_config.h"
 
@@ -29,7 +31,7 @@ class RoutingTransport final : public ClientTransport {
                    std::unique_ptr<const ServiceConfig> config);
   ~RoutingTransport() override;
 
-  const Limits& limits() const override { return home_->limits(); }
+  const Limits& limits() const override { return limits_; }
   uint32_t RegisterMethod(std::string_view path) override;
   CallHandle StartCall(const CallOptions& options, OutgoingFrame&& frame,
                        CallSink* sink) override;
@@ -56,6 +58,7 @@ class RoutingTransport final : public ClientTransport {
   const std::unique_ptr<const ServiceConfig> config_;
   ClientTransport* const home_;
   Balancer* const balancer_;
+  Limits limits_;
   absl::Mutex mutex_;
   // Of the service config, by the method's number.
   std::vector<const MethodConfig*> methods_ ABSL_GUARDED_BY(mutex_);
@@ -69,7 +72,9 @@ RoutingTransport::RoutingTransport(std::unique_ptr<CallEnvironment> environment,
                                    std::unique_ptr<const ServiceConfig> config)
     : config_(std::move(config)),
       home_(environment->home),
-      balancer_(environment->balancer.get()) {
+      balancer_(environment->balancer.get()),
+      limits_(home_->limits()) {
+  limits_.max_header_bytes -= CallRetries::kHeaderBytes;
   environment_ = std::shared_ptr<CallEnvironment>(
       environment.release(), [this](CallEnvironment* last) {
         absl::AnyInvocable<void()> end = [this, last] {
@@ -198,6 +203,10 @@ absl::StatusOr<std::unique_ptr<ClientTransport>> CreateRoutingTransport(
   environment->balancer =
       std::make_unique<Balancer>(*std::move(transports), *std::move(policy));
   environment->retries = options.retries;
+  if ((*config)->throttling().has_value()) {
+    environment->throttle =
+        std::make_unique<RetryThrottle>(*(*config)->throttling());
+  }
   environment->retry_buffer_bytes = options.retry_buffer_bytes;
   return std::make_unique<RoutingTransport>(std::move(environment),
                                             *std::move(config));
