@@ -15,6 +15,7 @@
 #define VERBENA_RPC_GENERIC_SERVICE_H_
 
 #include "rpc/async_stream.h"
+#include "rpc/async_unary_call.h"
 #include "rpc/byte_buffer.h"
 #include "rpc/completion_queue.h"
 #include "rpc/internal/async_server_call.h"
@@ -27,6 +28,11 @@ namespace rpc {
 
 using GenericServerAsyncReaderWriter =
     ServerAsyncReaderWriter<ByteBuffer, ByteBuffer>;
+// Of methods that a service has as bytes (WithRawMethod_X, WithGenericMethod_X).
+using GenericServerAsyncReader = ServerAsyncReader<ByteBuffer, ByteBuffer>;
+using GenericServerAsyncWriter = ServerAsyncWriter<ByteBuffer>;
+using GenericServerAsyncResponseWriter = ServerAsyncResponseWriter<ByteBuffer>;
+
 using ServerGenericBidiReactor = ServerBidiReactor<ByteBuffer, ByteBuffer>;
 
 // The asynchronous API's. Must outlive its server; of one server.

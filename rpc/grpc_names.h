@@ -83,6 +83,9 @@ inline constexpr grpc_compression_level GRPC_COMPRESS_LEVEL_COUNT =
 #define GRPC_ARG_PER_RPC_RETRY_BUFFER_SIZE "grpc.per_rpc_retry_buffer_size"
 #define GRPC_ARG_SERVICE_CONFIG "grpc.service_config"
 #define GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL "grpc.use_local_subchannel_pool"
+// Bytes. gRPC's defaults; Verbena's are no limit for either.
+#define GRPC_DEFAULT_MAX_RECV_MESSAGE_LENGTH (4 * 1024 * 1024)
+#define GRPC_DEFAULT_MAX_SEND_MESSAGE_LENGTH (-1)
 #endif
 
 #endif  // VERBENA_RPC_GRPC_NAMES_H_

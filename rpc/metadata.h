@@ -14,7 +14,8 @@
 
 namespace rpc {
 
-// gRPC's name for a view of bytes.
+// gRPC's names for a string, and for a view of bytes.
+using string = std::string;
 using string_ref = std::string_view;
 
 // Metadata as received. The views are valid as long as the context that gave

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "google/protobuf/duration.pb.h"
 #include "gtest/gtest.h"
 #include "rpc/rpc.h"
 
@@ -66,6 +67,32 @@ TEST(GrpcNamesTest, ArgumentsWithoutAnEffectAreTaken) {
     arguments.SetString(name, "many");
     EXPECT_TRUE(rpc::ParseArguments(arguments).ok()) << name;
   }
+}
+
+TEST(GrpcNamesTest, StringsAndLimitsAreThoseOfGrpc) {
+  const rpc::string text(3, 'a');
+  EXPECT_EQ(text, "aaa");
+  EXPECT_EQ(GRPC_DEFAULT_MAX_RECV_MESSAGE_LENGTH, 4194304);
+  EXPECT_EQ(GRPC_DEFAULT_MAX_SEND_MESSAGE_LENGTH, -1);
+}
+
+// What a call of a raw method is answered with.
+TEST(GrpcNamesTest, GenericServersHaveStreamsOfEachKind) {
+  rpc::ServerContext context;
+  rpc::GenericServerAsyncResponseWriter response(&context);
+  rpc::GenericServerAsyncReader reader(&context);
+  rpc::GenericServerAsyncWriter writer(&context);
+  rpc::GenericServerAsyncReaderWriter stream(&context);
+}
+
+TEST(GrpcNamesTest, ProtobufIsNamedInRpc) {
+  google::protobuf::Duration duration;
+  rpc::protobuf::Message& message = duration;
+  ASSERT_TRUE(
+      rpc::protobuf::json::JsonStringToMessage("\"3s\"", &message).ok());
+  EXPECT_EQ(duration.seconds(), 3);
+  const rpc::protobuf::Descriptor* descriptor = message.GetDescriptor();
+  EXPECT_EQ(descriptor->full_name(), "google.protobuf.Duration");
 }
 
 }  // namespace
