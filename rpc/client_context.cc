@@ -113,7 +113,7 @@ void ClientContext::TryCancel() {
   }
   // Not started: whoever starts it sees the bit.
   if ((before & kStarted) == 0 || (before & kOver) != 0) return;
-  transport_->Cancel(handle_, absl::CancelledError("Cancelled by TryCancel"));
+  transport_->Cancel(handle_, absl::CancelledError("CANCELLED"));
 }
 
 }  // namespace rpc

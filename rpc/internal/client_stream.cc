@@ -191,7 +191,7 @@ void ClientStream::Launch(OutgoingFrame& frame) {
     cancel = std::move(cancel_when_started_);
   }
   if (before & ClientContext::kCancelled) {
-    cancel = absl::CancelledError("Cancelled by TryCancel");
+    cancel = absl::CancelledError("CANCELLED");
   }
   if (!cancel.ok()) transport_->Cancel(handle, std::move(cancel));
 }

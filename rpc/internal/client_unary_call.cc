@@ -111,7 +111,7 @@ void ClientUnaryCall::AfterStart(CallHandle handle, bool done_on_other_thread) {
   if (before & ClientContext::kClosed) {
     Done(done_on_other_thread);
   } else {
-    transport->Cancel(handle, absl::CancelledError("Cancelled by TryCancel"));
+    transport->Cancel(handle, absl::CancelledError("CANCELLED"));
   }
 }
 

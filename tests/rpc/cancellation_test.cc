@@ -60,6 +60,7 @@ TEST_P(CancellationTest, TryCancelWhileTheHandlerRuns) {
   });
   const Status status = echo_.stub().Say(&context, Waiting(), &response);
   EXPECT_EQ(status.error_code(), StatusCode::CANCELLED) << status;
+  EXPECT_EQ(status.error_message(), "CANCELLED");  // gRPC's words
   EXPECT_TRUE(context.may_have_run());
   canceller.join();
   // The handler heard of it, or this would not return.
