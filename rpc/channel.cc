@@ -75,14 +75,14 @@ void Channel::SetInterceptors(internal::ClientInterceptorFactories factories) {
 }
 
 ConnectivityState Channel::GetState(bool try_to_connect) {
-  if (transport_ == nullptr) return ConnectivityState::kShutdown;
+  if (transport_ == nullptr) return ConnectivityState::kTransientFailure;
   return transport_->GetState(try_to_connect);
 }
 
 bool Channel::WaitForStateChangeUntil(ConnectivityState last_observed,
                                       absl::Time deadline) {
   if (transport_ == nullptr) {
-    return last_observed != ConnectivityState::kShutdown;
+    return last_observed != ConnectivityState::kTransientFailure;
   }
   return transport_->WaitForStateChange(last_observed, deadline);
 }

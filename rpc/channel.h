@@ -82,7 +82,8 @@ class Channel final : public ChannelInterface {
 // `address` is rdma://HOST:PORT or HOST:PORT, or several of them with commas in
 // between: rdma://HOST:PORT,HOST:PORT. Never null and never blocks:
 // where the address or an argument is wrong, or no transport is linked, every
-// call on the channel ends with a status that says so.
+// call on the channel ends with a status that says so, and its state is
+// TRANSIENT_FAILURE for good.
 std::shared_ptr<Channel> CreateChannel(
     const std::string& address,
     const std::shared_ptr<ChannelCredentials>& credentials);

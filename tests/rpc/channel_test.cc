@@ -37,7 +37,7 @@ TEST(BrokenChannelTest, CallsSayWhy) {
                             wrong)}) {
     ASSERT_NE(channel, nullptr);
     EXPECT_EQ(CodeOfCall(channel), StatusCode::INVALID_ARGUMENT);
-    EXPECT_EQ(channel->GetState(true), ConnectivityState::kShutdown);
+    EXPECT_EQ(channel->GetState(true), ConnectivityState::kTransientFailure);
     EXPECT_FALSE(channel->AllocateBuffer(1).ok());
     EXPECT_FALSE(channel->WaitForConnected(absl::InfiniteFuture()));
     EXPECT_EQ(channel->device(), "");
