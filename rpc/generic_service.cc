@@ -7,12 +7,12 @@ void AsyncGenericService::RequestCall(GenericServerContext* context,
                                       CompletionQueue* call_queue,
                                       ServerCompletionQueue* notification_queue,
                                       void* tag) {
-  handler_.Request({.context = context,
-                    .responder = stream,
-                    .call_queue = call_queue,
-                    .notification_queue = notification_queue,
-                    .tag = tag,
-                    .path = &context->method_});
+  handler_->Request({.context = context,
+                     .responder = stream,
+                     .call_queue = call_queue,
+                     .notification_queue = notification_queue,
+                     .tag = tag,
+                     .path = &context->method_});
 }
 
 class CallbackGenericService::Handler::Call

@@ -14,6 +14,8 @@
 #ifndef VERBENA_RPC_GENERIC_SERVICE_H_
 #define VERBENA_RPC_GENERIC_SERVICE_H_
 
+#include <memory>
+
 #include "rpc/async_stream.h"
 #include "rpc/async_unary_call.h"
 #include "rpc/byte_buffer.h"
@@ -28,14 +30,15 @@ namespace rpc {
 
 using GenericServerAsyncReaderWriter =
     ServerAsyncReaderWriter<ByteBuffer, ByteBuffer>;
-// Of methods that a service has as bytes (WithRawMethod_X, WithGenericMethod_X).
+// Of methods that a service has as bytes (WithRawMethod_X,
+// WithGenericMethod_X).
 using GenericServerAsyncReader = ServerAsyncReader<ByteBuffer, ByteBuffer>;
 using GenericServerAsyncWriter = ServerAsyncWriter<ByteBuffer>;
 using GenericServerAsyncResponseWriter = ServerAsyncResponseWriter<ByteBuffer>;
 
 using ServerGenericBidiReactor = ServerBidiReactor<ByteBuffer, ByteBuffer>;
 
-// The asynchronous API's. Must outlive its server; of one server.
+// The asynchronous API's. Must outlive its server's calls; of one server.
 class AsyncGenericService final {
  public:
   AsyncGenericService() = default;
@@ -51,13 +54,14 @@ class AsyncGenericService final {
  private:
   friend class ServerBuilder;
 
-  internal::AsyncMethodHandler handler_{/*one_message=*/false};
+  const std::shared_ptr<internal::AsyncMethodHandler> handler_ =
+      std::make_shared<internal::AsyncMethodHandler>(/*one_message=*/false);
 };
 
-// The callback API's. Must outlive its servers.
+// The callback API's. Must outlive its servers' calls.
 class CallbackGenericService {
  public:
-  CallbackGenericService() : handler_(this) {}
+  CallbackGenericService() : handler_(std::make_shared<Handler>(this)) {}
   virtual ~CallbackGenericService() = default;
   CallbackGenericService(const CallbackGenericService&) = delete;
   CallbackGenericService& operator=(const CallbackGenericService&) = delete;
@@ -82,7 +86,7 @@ class CallbackGenericService {
     CallbackGenericService& service_;
   };
 
-  Handler handler_;
+  const std::shared_ptr<Handler> handler_;
 };
 
 }  // namespace rpc

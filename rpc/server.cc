@@ -44,11 +44,12 @@ absl::Status Server::RegisterService(Service* service) {
   }
   for (const auto& method : service->methods_) {
     if (method->handler() == nullptr) continue;  // a generic service's
-    const bool inserted = methods_
-                              .emplace(std::piecewise_construct,
-                                       std::forward_as_tuple(method->name()),
-                                       std::forward_as_tuple(method->handler()))
-                              .second;
+    const bool inserted =
+        methods_
+            .emplace(std::piecewise_construct,
+                     std::forward_as_tuple(method->name()),
+                     std::forward_as_tuple(method->shared_handler()))
+            .second;
     if (!inserted) {
       return absl::AlreadyExistsError(
           absl::StrCat("method ", method->name(), " is registered twice"));

@@ -89,8 +89,8 @@ class Server final : private ServerSink {
          const EndpointOptions& options);
 
   // For methods that no service has; null: they are unknown.
-  void SetGenericHandler(internal::MethodHandler* handler) {
-    if (handler != nullptr) generic_.emplace(handler);
+  void SetGenericHandler(std::shared_ptr<internal::MethodHandler> handler) {
+    if (handler != nullptr) generic_.emplace(std::move(handler));
   }
   void SetContextAllocator(std::unique_ptr<ContextAllocator> allocator) {
     core_.context_allocator = allocator.get();

@@ -13,6 +13,9 @@
 namespace rpc {
 namespace {
 
+// Of a server without a port, for its InProcessChannel.
+constexpr char kOwnProcessAddress[] = "rdma://127.0.0.1:0";
+
 using PluginFactory = std::unique_ptr<ServerBuilderPlugin> (*)();
 
 // Those of all builders.
@@ -77,15 +80,25 @@ ServerBuilder& ServerBuilder::RegisterService(Service* service) {
 
 ServerBuilder& ServerBuilder::RegisterAsyncGenericService(
     AsyncGenericService* service) {
-  generic_handlers_.push_back(&service->handler_);
-  needs_queue_ = true;
+  needs_queue_ |= TakeGenericHandler(service->handler_);
   return *this;
 }
 
 ServerBuilder& ServerBuilder::RegisterCallbackGenericService(
     CallbackGenericService* service) {
-  generic_handlers_.push_back(&service->handler_);
+  TakeGenericHandler(service->handler_);
   return *this;
+}
+
+bool ServerBuilder::TakeGenericHandler(
+    std::shared_ptr<internal::MethodHandler> handler) {
+  if (generic_handler_ != nullptr) {
+    Log(LogLevel::kError,
+        "a server has one generic service at most: this one is left out");
+    return false;
+  }
+  generic_handler_ = std::move(handler);
+  return true;
 }
 
 std::unique_ptr<ServerCompletionQueue> ServerBuilder::AddCompletionQueue(
@@ -113,17 +126,12 @@ absl::StatusOr<std::unique_ptr<Server>> ServerBuilder::BuildAndStartOrStatus() {
     return absl::FailedPreconditionError(
         "an asynchronous service without a queue: call AddCompletionQueue");
   }
-  if (generic_handlers_.size() > 1) {
-    return absl::AlreadyExistsError("a server has one generic service at most");
-  }
   absl::StatusOr<std::unique_ptr<ServerTransport>> transport =
       Listen(options->transport);
   if (!transport.ok()) return transport.status();
 
   std::unique_ptr<Server> server(new Server(*std::move(transport), *options));
-  if (!generic_handlers_.empty()) {
-    server->SetGenericHandler(generic_handlers_.front());
-  }
+  server->SetGenericHandler(generic_handler_);
   server->own_address_ = own_address_;
   server->SetContextAllocator(std::move(context_allocator_));
   server->health_check_service_ = std::move(health_check_service_);
@@ -181,8 +189,7 @@ absl::Status ServerBuilder::RegisterServices(Server& server) {
 absl::StatusOr<std::unique_ptr<ServerTransport>> ServerBuilder::Listen(
     const TransportOptions& options) {
   if (ports_.empty()) {
-    return absl::FailedPreconditionError(
-        "nothing to listen on: call AddListeningPort");
+    AddListeningPort(kOwnProcessAddress, InsecureServerCredentials());
   }
   absl::StatusOr<TransportFactory*> factory =
       TransportFactory::ForAddress(ports_.front().address);

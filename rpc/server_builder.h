@@ -39,7 +39,8 @@ class ServerBuilder {
   ServerBuilder& operator=(const ServerBuilder&) = delete;
 
   // Listens on rdma://HOST:PORT or HOST:PORT (all ports of a server have one
-  // scheme); port 0 picks a free one. When the server is built,
+  // scheme); port 0 picks a free one. A server that is given none picks one of
+  // this host's own, for Server::InProcessChannel. When the server is built,
   // `*selected_port` (may be null) gets the port, or 0 where it failed.
   ServerBuilder& AddListeningPort(
       const std::string& address,
@@ -49,8 +50,9 @@ class ServerBuilder {
   // `service` must outlive the server; an asynchronous one serves one server.
   ServerBuilder& RegisterService(Service* service);
 
-  // For calls of methods that no service has; at most one of the two, which
-  // must outlive the server. See generic_service.h.
+  // For calls of methods that no service has; one of the two, which must
+  // outlive the server. A further one is left out, and logged at level error.
+  // See generic_service.h.
   ServerBuilder& RegisterAsyncGenericService(AsyncGenericService* service);
   ServerBuilder& RegisterCallbackGenericService(
       CallbackGenericService* service);
@@ -114,8 +116,8 @@ class ServerBuilder {
   // The same with the reason: INVALID_ARGUMENT (an address, an argument, no
   // credentials), ALREADY_EXISTS (a port in use, a method registered twice),
   // UNAVAILABLE (no device for an address), FAILED_PRECONDITION (no transport
-  // linked, nothing to listen on, no completion queue for a service that needs
-  // one, or an asynchronous service that another server had).
+  // linked, no completion queue for a service that needs one, or an
+  // asynchronous service that another server had).
   absl::StatusOr<std::unique_ptr<Server>> BuildAndStartOrStatus();
 
   // From now on every builder of the process asks `create_plugin` for a plugin
@@ -130,6 +132,8 @@ class ServerBuilder {
     int* selected_port;
   };
 
+  // False where there is one already.
+  bool TakeGenericHandler(std::shared_ptr<internal::MethodHandler> handler);
   // Asks options and plugins what the server is to be.
   void ApplyOptionsAndPlugins();
   // Takes over what the arguments have, if they do.
@@ -142,7 +146,7 @@ class ServerBuilder {
   ChannelArguments arguments_;
   std::vector<Port> ports_;
   std::vector<Service*> services_;
-  std::vector<internal::MethodHandler*> generic_handlers_;
+  std::shared_ptr<internal::MethodHandler> generic_handler_;
   std::string own_address_;
   bool has_queue_ = false;
   bool needs_queue_ = false;

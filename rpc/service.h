@@ -2,8 +2,9 @@
 // handled.
 //
 // Thread rule: set up by one thread, then immutable; RequestAsync from any
-// thread. A service must outlive the server it is registered with; one with
-// asynchronous methods serves one server.
+// thread. A service must outlive the calls of its methods, and so the server's
+// Shutdown unless none come any more; one with asynchronous methods serves one
+// server.
 #ifndef VERBENA_RPC_SERVICE_H_
 #define VERBENA_RPC_SERVICE_H_
 

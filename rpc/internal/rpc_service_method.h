@@ -19,10 +19,14 @@ class RpcServiceMethod : public RpcMethod {
       : RpcMethod(name, type), handler_(handler) {}
 
   MethodHandler* handler() const { return handler_.get(); }
+  // For a server, which may end after the service.
+  const std::shared_ptr<MethodHandler>& shared_handler() const {
+    return handler_;
+  }
   void SetHandler(MethodHandler* handler) { handler_.reset(handler); }
 
  private:
-  std::unique_ptr<MethodHandler> handler_;
+  std::shared_ptr<MethodHandler> handler_;
 };
 
 }  // namespace rpc::internal

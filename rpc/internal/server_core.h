@@ -7,6 +7,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "rpc/internal/executor.h"
@@ -53,11 +55,13 @@ struct ServerCore {
   DetachedCalls detached;
 };
 
-// A method of a server.
+// A method of a server. Its handler lives as long, whatever becomes of the
+// service.
 struct ServerMethod {
-  explicit ServerMethod(MethodHandler* method_handler)
-      : handler(*method_handler) {}
+  explicit ServerMethod(std::shared_ptr<MethodHandler> method_handler)
+      : owned_handler(std::move(method_handler)), handler(*owned_handler) {}
 
+  const std::shared_ptr<MethodHandler> owned_handler;
   MethodHandler& handler;
   HandlerPacer pacer;
   FreeList spare_calls;  // of ServerCall

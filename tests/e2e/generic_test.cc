@@ -247,15 +247,36 @@ TEST_F(GenericTest, AServerIsReachedFromItsOwnProcess) {
   EXPECT_EQ(response.data(), "some");
 }
 
-TEST_F(GenericTest, AServerTakesOneGenericService) {
-  Proxy another(channel_);
+TEST_F(GenericTest, ASecondGenericServiceIsLeftOut) {
   Proxy proxy(channel_);
+  rpc::CallbackGenericService another;  // knows no method
   rpc::ServerBuilder builder;
   builder.AddListeningPort(ServerUri(), rpc::InsecureServerCredentials());
   builder.RegisterCallbackGenericService(&proxy);
   builder.RegisterCallbackGenericService(&another);
-  EXPECT_EQ(builder.BuildAndStartOrStatus().status().code(),
-            absl::StatusCode::kAlreadyExists);
+  const auto server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  rpc::ChannelArguments arguments;
+  arguments.SetString("verbena.device", TheDeviceUnderTest().client_device);
+  TimedContext context;
+  Blob response;
+  EXPECT_OK(Probe::NewStub(server->InProcessChannel(arguments))
+                ->Echo(&context, Blob(), &response));
+}
+
+TEST_F(GenericTest, AServerNeedsNoPortForItsOwnProcess) {
+  Proxy proxy(channel_);
+  rpc::ServerBuilder builder;
+  builder.RegisterCallbackGenericService(&proxy);
+  const auto server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  TimedContext context;
+  Blob request;
+  request.set_data("some");
+  Blob response;
+  EXPECT_OK(Probe::NewStub(server->InProcessChannel(rpc::ChannelArguments()))
+                ->Echo(&context, request, &response));
+  EXPECT_EQ(response.data(), "some");
 }
 
 }  // namespace

@@ -89,10 +89,6 @@ TEST(ServerBuilderTest, SaysWhatIsWrong) {
     return builder.BuildAndStartOrStatus().status().code();
   };
   {
-    ServerBuilder nothing;
-    EXPECT_EQ(code(nothing), absl::StatusCode::kFailedPrecondition);
-  }
-  {
     ServerBuilder scheme;
     scheme.AddListeningPort("carrier-pigeon://loft:1",
                             InsecureServerCredentials());
@@ -129,6 +125,35 @@ TEST(ServerBuilderTest, PortInUseClearsSelectedPort) {
                           &port);
   EXPECT_EQ(second.BuildAndStart(), nullptr);
   EXPECT_EQ(port, 0);
+}
+
+// ---- Ending ----
+
+// As a service that is declared after its server does.
+TEST(ServerTest, AServiceMayGoBeforeItsServer) {
+  LoopbackNetwork network;
+  auto service = std::make_unique<Echo::AsyncService>();
+  ServerBuilder builder;
+  builder.AddListeningPort(network.address(), InsecureServerCredentials());
+  builder.RegisterService(service.get());
+  const auto queue = builder.AddCompletionQueue();
+  const auto server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  ServerContext context;
+  SayRequest request;
+  ServerAsyncResponseWriter<SayResponse> responder(&context);
+  service->RequestSay(&context, &request, &responder, queue.get(), queue.get(),
+                      &context);
+  service.reset();
+
+  server->Shutdown();
+  queue->Shutdown();
+  void* tag = nullptr;
+  bool ok = true;
+  EXPECT_TRUE(queue->Next(&tag, &ok));
+  EXPECT_EQ(tag, &context);
+  EXPECT_FALSE(ok);
+  EXPECT_FALSE(queue->Next(&tag, &ok));
 }
 
 // ---- Where handlers run ----
