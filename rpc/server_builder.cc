@@ -121,6 +121,10 @@ absl::StatusOr<std::unique_ptr<Server>> ServerBuilder::BuildAndStartOrStatus() {
   if (!options.ok()) return options.status();
   for (const Service* service : services_) {
     needs_queue_ |= service->has_async_methods();
+    if (service->has_generic_methods_ && generic_handler_ == nullptr) {
+      return absl::FailedPreconditionError(
+          "a service leaves methods to a generic service, and there is none");
+    }
   }
   if (needs_queue_ && !has_queue_) {
     return absl::FailedPreconditionError(

@@ -116,8 +116,8 @@ class ServerBuilder {
   // The same with the reason: INVALID_ARGUMENT (an address, an argument, no
   // credentials), ALREADY_EXISTS (a port in use, a method registered twice),
   // UNAVAILABLE (no device for an address), FAILED_PRECONDITION (no transport
-  // linked, no completion queue for a service that needs one, or an
-  // asynchronous service that another server had).
+  // linked, no completion queue or no generic service for a service that needs
+  // one, or an asynchronous service that another server had).
   absl::StatusOr<std::unique_ptr<Server>> BuildAndStartOrStatus();
 
   // From now on every builder of the process asks `create_plugin` for a plugin

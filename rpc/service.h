@@ -47,7 +47,10 @@ class Service {
   void MarkMethodAsync(int index);
   void MarkMethodRaw(int index) { MarkMethodAsync(index); }
   // They are left to a generic service.
-  void MarkMethodGeneric(int index) { Method(index).SetHandler(nullptr); }
+  void MarkMethodGeneric(int index) {
+    has_generic_methods_ = true;
+    Method(index).SetHandler(nullptr);
+  }
   internal::MethodHandler* GetHandler(int index) {
     return Method(index).handler();
   }
@@ -100,6 +103,7 @@ class Service {
   bool has_async_methods() const { return has_async_methods_; }
 
   bool has_async_methods_ = false;
+  bool has_generic_methods_ = false;
   bool was_registered_ = false;  // with a server
   std::vector<std::unique_ptr<internal::RpcServiceMethod>> methods_;
 };

@@ -106,6 +106,13 @@ TEST(ServerBuilderTest, SaysWhatIsWrong) {
     EXPECT_EQ(code(argument), absl::StatusCode::kInvalidArgument);
   }
   {
+    Echo::WithGenericMethod_Say<Echo::Service> left_to_nobody;
+    ServerBuilder generic;
+    generic.AddListeningPort(network.address(), InsecureServerCredentials());
+    generic.RegisterService(&left_to_nobody);
+    EXPECT_EQ(code(generic), absl::StatusCode::kFailedPrecondition);
+  }
+  {
     ServerBuilder twice;
     twice.AddListeningPort(network.address(), InsecureServerCredentials());
     twice.RegisterService(&service).RegisterService(&service);
