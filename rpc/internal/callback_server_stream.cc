@@ -1,7 +1,10 @@
 #include "rpc/internal/callback_server_stream.h"
 
+#include <exception>
+
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/executor.h"
+#include "rpc/internal/thrown.h"
 
 namespace rpc::internal {
 
@@ -11,10 +14,14 @@ void CallbackServerStream::Run() {
   Reactions::Reset();
   finish_begun_.store(false, std::memory_order_relaxed);
   Hold();
-  reactor_ = CallHandler();
+  try {
+    reactor_ = CallHandler();
+  } catch (...) {
+    reactor_ = nullptr;
+    return Refuse(StatusOfThrown(std::current_exception()));
+  }
   if (reactor_ == nullptr) {
-    Respond(Status(StatusCode::UNIMPLEMENTED, ""), ConstMessageRef());
-    return Finished();
+    return Refuse(Status(StatusCode::UNIMPLEMENTED, ""));
   }
   reactor_->Bind(this);
 }

@@ -1,8 +1,10 @@
 #include "rpc/internal/callback_unary_handler.h"
 
+#include <exception>
 #include <utility>
 
 #include "absl/base/optimization.h"
+#include "rpc/internal/thrown.h"
 #include "rpc/logging.h"
 
 namespace rpc::internal {
@@ -10,7 +12,12 @@ namespace rpc::internal {
 void CallbackServerCall::Run() {
   KeepPeer();
   context_.default_reactor_.BindEarly(this);
-  ServerUnaryReactor* const reactor = CallHandler();
+  ServerUnaryReactor* reactor;
+  try {
+    reactor = CallHandler();
+  } catch (...) {
+    return Finish(StatusOfThrown(std::current_exception()));
+  }
   if (ABSL_PREDICT_FALSE(reactor == nullptr)) {
     return Finish(Status(StatusCode::UNIMPLEMENTED, ""));
   }

@@ -2,25 +2,9 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
-#include "rpc/logging.h"
+#include "rpc/internal/thrown.h"
 
 namespace rpc::internal {
-namespace {
-
-// What was thrown is for the server's log; it may be nothing for clients.
-Status StatusOfThrown(const std::exception_ptr& error) {
-  try {
-    std::rethrow_exception(error);
-  } catch (const std::exception& thrown) {
-    Log(LogLevel::kError, absl::StrCat("a handler threw: ", thrown.what()));
-  } catch (...) {
-    Log(LogLevel::kError, "a handler threw what is no std::exception");
-  }
-  return Status(StatusCode::UNKNOWN, "the method's handler threw an exception");
-}
-
-}  // namespace
 
 Status HandlerTask::TakeStatus() {
   StatusTask task = std::move(task_);

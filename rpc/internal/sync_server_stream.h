@@ -9,9 +9,12 @@
 #ifndef VERBENA_RPC_INTERNAL_SYNC_SERVER_STREAM_H_
 #define VERBENA_RPC_INTERNAL_SYNC_SERVER_STREAM_H_
 
+#include <exception>
+
 #include "rpc/buffer.h"
 #include "rpc/internal/message_ref.h"
 #include "rpc/internal/server_stream.h"
+#include "rpc/internal/thrown.h"
 #include "rpc/server_context.h"
 #include "rpc/status.h"
 #include "rpc/write_options.h"
@@ -33,6 +36,10 @@ class SyncServerStream : public ServerStream {
   // Runs the user's function and then RespondAndFinish.
   virtual void RunHandler() = 0;
   void RespondAndFinish(Status status, ConstMessageRef response);
+  // The same where the user's function threw `error`.
+  void FinishAfterThrow(const std::exception_ptr& error) {
+    RespondAndFinish(StatusOfThrown(error), ConstMessageRef());
+  }
 
   ServerContext* context() { return &context_; }
 

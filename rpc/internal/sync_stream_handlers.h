@@ -3,6 +3,7 @@
 #ifndef VERBENA_RPC_INTERNAL_SYNC_STREAM_HANDLERS_H_
 #define VERBENA_RPC_INTERNAL_SYNC_STREAM_HANDLERS_H_
 
+#include <exception>
 #include <functional>
 #include <utility>
 
@@ -38,9 +39,13 @@ class ClientStreamingHandler final : public MethodHandler {
     void RunHandler() override {
       ServerReader<Request> reader(this);
       Response response;
-      Status status =
-          handler_.function_(handler_.service_, context(), &reader, &response);
-      RespondAndFinish(std::move(status), response);
+      try {
+        Status status = handler_.function_(handler_.service_, context(),
+                                           &reader, &response);
+        RespondAndFinish(std::move(status), response);
+      } catch (...) {
+        FinishAfterThrow(std::current_exception());
+      }
     }
 
     const ClientStreamingHandler& handler_;
@@ -73,9 +78,13 @@ class ServerStreamingHandler final : public MethodHandler {
     }
     void RunHandler() override {
       ServerWriter<Response> writer(this);
-      RespondAndFinish(
-          handler_.function_(handler_.service_, context(), &request_, &writer),
-          ConstMessageRef());
+      try {
+        RespondAndFinish(handler_.function_(handler_.service_, context(),
+                                            &request_, &writer),
+                         ConstMessageRef());
+      } catch (...) {
+        FinishAfterThrow(std::current_exception());
+      }
     }
 
     const ServerStreamingHandler& handler_;
@@ -109,9 +118,13 @@ class BidiStreamingHandler final : public MethodHandler {
     }
     void RunHandler() override {
       ServerReaderWriter<Response, Request> stream(this);
-      RespondAndFinish(
-          handler_.function_(handler_.service_, context(), &stream),
-          ConstMessageRef());
+      try {
+        RespondAndFinish(
+            handler_.function_(handler_.service_, context(), &stream),
+            ConstMessageRef());
+      } catch (...) {
+        FinishAfterThrow(std::current_exception());
+      }
     }
 
     const BidiStreamingHandler& handler_;
@@ -143,8 +156,12 @@ class StreamerHandler final : public MethodHandler {
     }
     void RunHandler() override {
       Streamer streamer(this);
-      RespondAndFinish(handler_.function_(context(), &streamer),
-                       ConstMessageRef());
+      try {
+        RespondAndFinish(handler_.function_(context(), &streamer),
+                         ConstMessageRef());
+      } catch (...) {
+        FinishAfterThrow(std::current_exception());
+      }
     }
 
     const StreamerHandler& handler_;

@@ -7,8 +7,11 @@
 #ifndef VERBENA_RPC_INTERNAL_SYNC_UNARY_HANDLER_H_
 #define VERBENA_RPC_INTERNAL_SYNC_UNARY_HANDLER_H_
 
+#include <exception>
+
 #include "rpc/internal/method_handler.h"
 #include "rpc/internal/server_call.h"
+#include "rpc/internal/thrown.h"
 #include "rpc/server_context.h"
 #include "rpc/status.h"
 
@@ -59,9 +62,13 @@ class RpcMethodHandler final : public MethodHandler {
     }
     void RunHandler() override {
       response_.Clear();
-      Respond(handler_.function_(handler_.service_, context(), &request_,
-                                 &response_),
-              response_, /*last_act=*/true);
+      try {
+        Respond(handler_.function_(handler_.service_, context(), &request_,
+                                   &response_),
+                response_, /*last_act=*/true);
+      } catch (...) {
+        Respond(StatusOfThrown(std::current_exception()), response_);
+      }
       Finished();
     }
 
