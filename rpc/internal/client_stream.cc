@@ -91,13 +91,22 @@ void ClientStream::Prepare(ConstMessageRef request) {
   if (!Open(request, *prepared_)) prepared_.reset();
 }
 
+// Once `started` is completed, the user's object may go.
 void ClientStream::StartPrepared(StreamOperation* started) {
+  const std::shared_ptr<ClientStream> self = shared_from_this();
   if (interception_ != nullptr) {
-    return interception_->StartPrepared(shared_from_this(), started);
+    return interception_->StartPrepared(self, started);
   }
   const std::unique_ptr<Opening> opening = std::move(prepared_);
+  // Nothing tells when a direction's last frame left.
+  const bool waits =
+      started != nullptr && opening != nullptr && !opening->frame.end;
+  if (waits) {
+    absl::MutexLock lock(&mutex_);
+    waiting_.start = started;
+  }
   if (opening != nullptr) Launch(opening->frame);
-  if (started != nullptr) started->Complete(MayRun());
+  if (started != nullptr && !waits) started->Complete(MayRun());
 }
 
 // Its interceptor answers it; nothing will come from the transport.
@@ -204,15 +213,17 @@ void ClientStream::NeverBegan(Status status) {
     has_status_ = closed_ = true;
     waiting = TakeWaiting();
   }
-  EndOperations(waiting);
+  EndOperations(waiting, /*may_have_run=*/false);
 }
 
 ClientStream::Waiting ClientStream::TakeWaiting() {
   return std::exchange(waiting_, Waiting());
 }
 
-void ClientStream::EndOperations(const Waiting& waiting) {
+void ClientStream::EndOperations(const Waiting& waiting, bool may_have_run) {
   inbox_.End();
+  if (waiting.start != nullptr) waiting.start->Complete(may_have_run);
+  if (waiting.last != nullptr) waiting.last->Complete(may_have_run);
   if (waiting.write != nullptr) waiting.write->Complete(false);
   if (waiting.metadata != nullptr) waiting.metadata->Complete(false);
   if (waiting.finish != nullptr) waiting.finish->Complete(true);
@@ -274,14 +285,31 @@ bool ClientStream::HasInitialMetadata() const {
 
 void ClientStream::OnSent() {
   CallbackScope scope(this);
-  StreamOperation* write;
+  StreamOperation* write = nullptr;
+  bool opened;
   {
     absl::MutexLock lock(&mutex_);
-    if (std::exchange(opening_, false)) return;
-    write = std::exchange(waiting_.write, nullptr);
-    sent_ = write == nullptr;
+    opened = std::exchange(opening_, false);
+    if (!opened) {
+      write = std::exchange(waiting_.write, nullptr);
+      sent_ = write == nullptr;
+    }
   }
+  if (opened) return Opened();
   if (write != nullptr) write->Complete(true);
+}
+
+// The frame that opened the call left.
+void ClientStream::Opened() {
+  StreamOperation* start;
+  StreamOperation* last;
+  {
+    absl::MutexLock lock(&mutex_);
+    start = std::exchange(waiting_.start, nullptr);
+    last = std::exchange(waiting_.last, nullptr);
+  }
+  if (start != nullptr) start->Complete(true);
+  if (last != nullptr) last->Complete(true);
 }
 
 void ClientStream::OnClosed(const CallOutcome& outcome) {
@@ -289,6 +317,7 @@ void ClientStream::OnClosed(const CallOutcome& outcome) {
   // Released at the end, and not under the lock; the channel may go with it.
   std::shared_ptr<ClientStream> self;
   Waiting waiting;
+  bool may_have_run;
   {
     absl::MutexLock lock(&mutex_);
     self = std::move(self_);
@@ -297,7 +326,7 @@ void ClientStream::OnClosed(const CallOutcome& outcome) {
       has_status_ = true;
     }
     closed_ = true;
-    may_have_run_ = any_frame_ || outcome.may_have_run;
+    may_have_run_ = may_have_run = any_frame_ || outcome.may_have_run;
     if (context_ != nullptr) {
       context_->may_have_run_ = may_have_run_;
       context_->status_code_ = static_cast<uint8_t>(status_.error_code());
@@ -305,7 +334,7 @@ void ClientStream::OnClosed(const CallOutcome& outcome) {
     }
     waiting = TakeWaiting();
   }
-  EndOperations(waiting);
+  EndOperations(waiting, may_have_run);
 }
 
 // ---- Operations.
@@ -409,7 +438,15 @@ void ClientStream::Send(OutgoingFrame& frame, StreamOperation* operation) {
   if (!handle) return operation->Complete(false);
   frame.sent_by_result = true;
   bool sent = transport_->Send(handle, std::move(frame));
-  // Of the last one no OnSent tells.
+  // Of the last one no OnSent tells, but it is not sent before the opening.
+  if (!sent && last) {
+    absl::MutexLock lock(&mutex_);
+    if (opening_ && !closed_) {
+      waiting_.last = operation;
+      return;
+    }
+    sent = !closed_ || may_have_run_;
+  }
   if (!sent && !last) {
     absl::MutexLock lock(&mutex_);
     sent = std::exchange(sent_, false);
@@ -418,7 +455,7 @@ void ClientStream::Send(OutgoingFrame& frame, StreamOperation* operation) {
       return;
     }
   }
-  operation->Complete(sent || last);
+  operation->Complete(sent);
 }
 
 void ClientStream::WaitForInitialMetadata(StreamOperation* operation) {

@@ -61,6 +61,8 @@ class ClientStream final : public CallSink,
   // context says besides its deadline for the second. From the first on no
   // message is needed for longer than the function that gets it.
   void Prepare(ConstMessageRef request);
+  // `started` is completed when the call is on its way (false: it will never
+  // be); where the request ends what this side says, when it has begun.
   void StartPrepared(StreamOperation* started = nullptr);
   // Create and StartCall, for those that block.
   static std::shared_ptr<ClientStream> Start(ChannelInterface* channel,
@@ -82,7 +84,7 @@ class ClientStream final : public CallSink,
   // False: the call is over, or will be.
   void Write(ConstMessageRef message, WriteOptions options,
              StreamOperation* operation);
-  // Half-close.
+  // Half-close. Not done while the call waits for a connection.
   void WritesDone(StreamOperation* operation);
   // Done when the server's initial metadata came; false: they never will.
   void WaitForInitialMetadata(StreamOperation* operation);
@@ -137,6 +139,8 @@ class ClientStream final : public CallSink,
   };
   // Operations that wait.
   struct Waiting {
+    StreamOperation* start = nullptr;
+    StreamOperation* last = nullptr;  // behind the opening
     StreamOperation* write = nullptr;
     StreamOperation* metadata = nullptr;
     StreamOperation* finish = nullptr;
@@ -168,9 +172,10 @@ class ClientStream final : public CallSink,
   void Launch(OutgoingFrame& frame);
   // False: the call may not run, with the reason.
   bool AddContext(ClientContext& context, OutgoingFrame& frame, Status* error);
+  void Opened();
   Waiting TakeWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The call is over.
-  void EndOperations(const Waiting& waiting);
+  void EndOperations(const Waiting& waiting, bool may_have_run);
   bool AcceptHeader(const IncomingFrame& frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasInitialMetadata() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -213,9 +213,7 @@ TEST_F(AsyncClientEndsTest, AChannelThatCannotConnectSaysSo) {
   const auto stub = Parcels::NewStub(nowhere.shared_channel());
   TimedContext context;
   const auto stream = stub->AsyncChat(&context, queue(), Tag(kStart));
-  // It is on its way, as long as nobody knows better.
-  bool started;
-  EXPECT_TRUE(events_.Get(kStart, &started));
+  EXPECT_TRUE(events_.Comes(kStart, false));
   Parcel response;
   stream->Read(&response, Tag(kRead));
   EXPECT_TRUE(events_.Comes(kRead, false));
@@ -224,7 +222,7 @@ TEST_F(AsyncClientEndsTest, AChannelThatCannotConnectSaysSo) {
   // By now it is known.
   TimedContext second;
   const auto refused = stub->AsyncChat(&second, queue(), Tag(kStart));
-  EXPECT_TRUE(events_.Get(kStart, &started));
+  EXPECT_TRUE(events_.Comes(kStart, false));
   EXPECT_TRUE(HasCode(End(*refused), rpc::StatusCode::UNAVAILABLE));
 
   TimedContext patient(absl::Milliseconds(100));
@@ -232,6 +230,28 @@ TEST_F(AsyncClientEndsTest, AChannelThatCannotConnectSaysSo) {
   const auto call = stub->AsyncUnary(&patient, Parcel(), queue());
   EXPECT_TRUE(
       HasCode(EndOf(*call, &response), rpc::StatusCode::DEADLINE_EXCEEDED));
+}
+
+// As long as there is no connection, it is not on its way.
+TEST_F(AsyncClientEndsTest, AStreamBeginsWhenThereIsAConnection) {
+  std::string address;
+  { address = Server().address(); }
+  const Client client(address, QuickReconnect());
+  const auto stub = Parcels::NewStub(client.shared_channel());
+  TimedContext context;
+  context.set_wait_for_ready(true);
+  Parcel response;
+  const auto stream =
+      stub->AsyncUpload(&context, &response, queue(), Tag(kStart));
+  stream->WritesDone(Tag(kWritesDone));
+  EXPECT_FALSE(events_.HasCome(kStart, absl::Milliseconds(50)));
+  EXPECT_FALSE(events_.HasCome(kWritesDone, absl::ZeroDuration()));
+  ParcelService service;
+  const Server server({}, address, &service);
+  ASSERT_TRUE(server.ok()) << server.status();
+  EXPECT_TRUE(events_.Comes(kStart));
+  EXPECT_TRUE(events_.Comes(kWritesDone));
+  EXPECT_OK(End(*stream));
 }
 
 TEST_F(AsyncClientEndsTest, AChannelThatIsNoneSaysSo) {
