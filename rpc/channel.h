@@ -48,6 +48,10 @@ class Channel final : public ChannelInterface {
   ConnectivityState GetState(bool try_to_connect) override;
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override;
 
+  // A channel has one address, and no configuration.
+  std::string GetLoadBalancingPolicyName() const { return "pick_first"; }
+  std::string GetServiceConfigJSON() const { return ""; }
+
   // The device in use ("soft0", "mlx5_0"); empty before the first connection.
   std::string device() const;
 

@@ -1,5 +1,6 @@
 #include "rpc/channel_arguments.h"
 
+#include <algorithm>
 #include <functional>
 #include <limits>
 #include <utility>
@@ -251,6 +252,27 @@ absl::Status SetArgument(const std::string& key, const Value& value,
 }
 
 }  // namespace
+
+void ChannelArguments::SetResourceQuota(const ResourceQuota& quota) {
+  if (quota.bytes().has_value()) {
+    // None at all is not to be had: 0 is the default.
+    SetInt64("verbena.memory_budget_bytes",
+             static_cast<int64_t>(std::max<size_t>(*quota.bytes(), 1)));
+  }
+  if (quota.max_threads().has_value()) {
+    SetInt("verbena.handler_threads", std::max(*quota.max_threads(), 1));
+  }
+}
+
+void ChannelArguments::SetUserAgentPrefix(const std::string& prefix) {
+  constexpr char kName[] = "grpc.primary_user_agent";
+  if (prefix.empty()) return;
+  const auto before = values_.find(kName);
+  const std::string* const old =
+      before == values_.end() ? nullptr
+                              : std::get_if<std::string>(&before->second);
+  SetString(kName, old == nullptr ? prefix : absl::StrCat(prefix, " ", *old));
+}
 
 std::optional<void*> ChannelArguments::TakePointer(const std::string& key) {
   const auto found = values_.find(key);

@@ -67,6 +67,7 @@
 
 #include "absl/status/statusor.h"
 #include "rpc/compression.h"
+#include "rpc/resource_quota.h"
 #include "rpc/routing/routing_options.h"
 #include "rpc/transport.h"
 
@@ -99,6 +100,21 @@ class ChannelArguments {
   // See rpc/routing/service_config.h.
   void SetServiceConfigJSON(const std::string& service_config_json) {
     SetString("grpc.service_config", service_config_json);
+  }
+
+  // See resource_quota.h.
+  void SetResourceQuota(const ResourceQuota& quota);
+
+  void Swap(ChannelArguments& other) { values_.swap(other.values_); }
+
+  // Without effect: calls carry no user agent, no load balancer is asked, and
+  // there is no TLS. A further prefix goes in front of those before it.
+  void SetUserAgentPrefix(const std::string& prefix);
+  void SetGrpclbFallbackTimeout(int timeout_ms) {
+    SetInt("grpc.grpclb_fallback_timeout_ms", timeout_ms);
+  }
+  void SetSslTargetNameOverride(const std::string& name) {
+    SetString("grpc.ssl_target_name_override", name);
   }
 
   // Without effect; see compression.h.

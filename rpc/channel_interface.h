@@ -18,6 +18,7 @@
 
 namespace rpc {
 class ChannelInterface;
+class CompletionQueue;
 namespace internal {
 
 struct ChannelInterceptors;
@@ -32,6 +33,11 @@ struct CallTarget {
   size_t max_metadata_bytes = 0;  // received
   ChannelInterface* channel = nullptr;
 };
+
+// See ChannelInterface::NotifyOnStateChange.
+void NotifyOnStateChange(std::shared_ptr<ChannelInterface> channel,
+                         ConnectivityState last_observed, absl::Time deadline,
+                         CompletionQueue* queue, void* tag);
 
 }  // namespace internal
 
@@ -64,6 +70,15 @@ class ChannelInterface : public std::enable_shared_from_this<ChannelInterface> {
       if (!WaitForStateChangeUntil(state, until)) return false;
     }
     return true;
+  }
+
+  // The same by an event of `queue`, whose `ok` is what WaitForStateChange
+  // says. Takes a thread for as long as it waits.
+  template <class T>
+  void NotifyOnStateChange(ConnectivityState last_observed, T deadline,
+                           CompletionQueue* queue, void* tag) {
+    internal::NotifyOnStateChange(shared_from_this(), last_observed,
+                                  internal::ToTime(deadline), queue, tag);
   }
 
   // Memory that calls on this channel send without copying: for attachments.

@@ -43,6 +43,7 @@
 #include "rpc/proto_buffer_writer.h"
 #include "rpc/proto_utils.h"
 #include "rpc/protobuf.h"
+#include "rpc/resource_quota.h"
 #include "rpc/serialization_traits.h"
 #include "rpc/server.h"
 #include "rpc/server_builder.h"

@@ -34,7 +34,7 @@ Server::Server(std::unique_ptr<ServerTransport> transport,
 
 Server::~Server() { Shutdown(); }
 
-absl::Status Server::RegisterService(Service* service) {
+absl::Status Server::RegisterService(Service* service, bool where_free) {
   // Its calls and requests meet in the service, and end with the server.
   if (std::exchange(service->was_registered_, true) &&
       service->has_async_methods()) {
@@ -50,7 +50,7 @@ absl::Status Server::RegisterService(Service* service) {
                      std::forward_as_tuple(method->name()),
                      std::forward_as_tuple(method->shared_handler()))
             .second;
-    if (!inserted) {
+    if (!inserted && !where_free) {
       return absl::AlreadyExistsError(
           absl::StrCat("method ", method->name(), " is registered twice"));
     }

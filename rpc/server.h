@@ -98,7 +98,8 @@ class Server final : private ServerSink {
   }
   // ALREADY_EXISTS where another service has one of its methods,
   // FAILED_PRECONDITION where it is asynchronous and another server had it.
-  absl::Status RegisterService(Service* service);
+  // `where_free`: such a method is left to the other one instead.
+  absl::Status RegisterService(Service* service, bool where_free = false);
   absl::Status Start();
   void ShutdownUntil(absl::Time deadline);
 

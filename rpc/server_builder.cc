@@ -1,5 +1,6 @@
 #include "rpc/server_builder.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
 #include <utility>
@@ -41,6 +42,10 @@ class PluginFactories {
   std::vector<PluginFactory> factories_ ABSL_GUARDED_BY(mutex_);
 };
 
+bool Contains(const std::vector<Service*>& services, const Service* service) {
+  return std::find(services.begin(), services.end(), service) != services.end();
+}
+
 // Where the process itself reaches what listens at `address`, which was fine:
 // at the port that was picked, and not at a wildcard.
 std::string OwnAddress(const std::string& address, int port) {
@@ -75,6 +80,12 @@ ServerBuilder& ServerBuilder::SetOption(
 
 ServerBuilder& ServerBuilder::RegisterService(Service* service) {
   services_.push_back(service);
+  return *this;
+}
+
+ServerBuilder& ServerBuilder::RegisterService(const std::string& /*host*/,
+                                              Service* service) {
+  hosted_services_.push_back(service);
   return *this;
 }
 
@@ -119,14 +130,12 @@ absl::StatusOr<std::unique_ptr<Server>> ServerBuilder::BuildAndStartOrStatus() {
   ApplyOptionsAndPlugins();
   absl::StatusOr<EndpointOptions> options = ParseArguments(arguments_);
   if (!options.ok()) return options.status();
-  for (const Service* service : services_) {
-    needs_queue_ |= service->has_async_methods();
-    if (service->has_generic_methods_ && generic_handler_ == nullptr) {
-      return absl::FailedPreconditionError(
-          "a service leaves methods to a generic service, and there is none");
-    }
+  DropRepeatedHostedServices();
+  if (generic_handler_ == nullptr && NeedsGenericService()) {
+    return absl::FailedPreconditionError(
+        "a service leaves methods to a generic service, and there is none");
   }
-  if (needs_queue_ && !has_queue_) {
+  if (NeedsQueue() && !has_queue_) {
     return absl::FailedPreconditionError(
         "an asynchronous service without a queue: call AddCompletionQueue");
   }
@@ -179,9 +188,40 @@ void ServerBuilder::TakeHealthCheckService() {
       static_cast<HealthCheckServiceInterface*>(*service));
 }
 
+// One may be registered for several hosts, and without one.
+void ServerBuilder::DropRepeatedHostedServices() {
+  for (Service* service : std::exchange(hosted_services_, {})) {
+    if (!Contains(services_, service) && !Contains(hosted_services_, service)) {
+      hosted_services_.push_back(service);
+    }
+  }
+}
+
+template <typename Predicate>
+bool ServerBuilder::AnyService(Predicate predicate) const {
+  return std::any_of(services_.begin(), services_.end(), predicate) ||
+         std::any_of(hosted_services_.begin(), hosted_services_.end(),
+                     predicate);
+}
+
+bool ServerBuilder::NeedsQueue() const {
+  return needs_queue_ || AnyService([](const Service* service) {
+           return service->has_async_methods();
+         });
+}
+
+bool ServerBuilder::NeedsGenericService() const {
+  return AnyService(
+      [](const Service* service) { return service->has_generic_methods_; });
+}
+
 absl::Status ServerBuilder::RegisterServices(Server& server) {
   for (Service* service : services_) {
     absl::Status status = server.RegisterService(service);
+    if (!status.ok()) return status;
+  }
+  for (Service* service : hosted_services_) {
+    absl::Status status = server.RegisterService(service, /*where_free=*/true);
     if (!status.ok()) return status;
   }
   ServerInitializer initializer(&server);

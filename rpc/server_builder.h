@@ -24,6 +24,7 @@
 #include "rpc/compression.h"
 #include "rpc/credentials.h"
 #include "rpc/generic_service.h"
+#include "rpc/resource_quota.h"
 #include "rpc/server.h"
 #include "rpc/server_builder_option.h"
 #include "rpc/server_builder_plugin.h"
@@ -35,6 +36,7 @@ namespace rpc {
 class ServerBuilder {
  public:
   ServerBuilder() = default;
+  virtual ~ServerBuilder() = default;
   ServerBuilder(const ServerBuilder&) = delete;
   ServerBuilder& operator=(const ServerBuilder&) = delete;
 
@@ -49,6 +51,9 @@ class ServerBuilder {
 
   // `service` must outlive the server; an asynchronous one serves one server.
   ServerBuilder& RegisterService(Service* service);
+  // There are no virtual hosts: the service is for all, but for methods that
+  // another one has, which was registered without a host, or earlier.
+  ServerBuilder& RegisterService(const std::string& host, Service* service);
 
   // For calls of methods that no service has; one of the two, which must
   // outlive the server. A further one is left out, and logged at level error.
@@ -73,11 +78,30 @@ class ServerBuilder {
     return *this;
   }
 
+  // An old name of SetMaxReceiveMessageSize.
+  ServerBuilder& SetMaxMessageSize(int bytes) {
+    return SetMaxReceiveMessageSize(bytes);
+  }
+
+  // See resource_quota.h.
+  ServerBuilder& SetResourceQuota(const ResourceQuota& quota) {
+    arguments_.SetResourceQuota(quota);
+    return *this;
+  }
+
   // Where the contexts of the callback API's handlers come from. It goes with
   // the server.
   ServerBuilder& SetContextAllocator(
       std::unique_ptr<ContextAllocator> allocator) {
     context_allocator_ = std::move(allocator);
+    return *this;
+  }
+
+  // Without effect: which threads poll, and how many, is settled as
+  // docs/threading.md says.
+  enum SyncServerOption { NUM_CQS, MIN_POLLERS, MAX_POLLERS, CQ_TIMEOUT_MSEC };
+  ServerBuilder& SetSyncServerOption(SyncServerOption /*option*/,
+                                     int /*value*/) {
     return *this;
   }
 
@@ -111,7 +135,7 @@ class ServerBuilder {
   }
 
   // Null where it fails; the log says why, at level error. Once a builder.
-  std::unique_ptr<Server> BuildAndStart();
+  virtual std::unique_ptr<Server> BuildAndStart();
 
   // The same with the reason: INVALID_ARGUMENT (an address, an argument, no
   // credentials), ALREADY_EXISTS (a port in use, a method registered twice),
@@ -140,12 +164,18 @@ class ServerBuilder {
   void TakeHealthCheckService();
   absl::StatusOr<std::unique_ptr<ServerTransport>> Listen(
       const TransportOptions& options);
+  void DropRepeatedHostedServices();
+  template <typename Predicate>
+  bool AnyService(Predicate predicate) const;
+  bool NeedsQueue() const;
+  bool NeedsGenericService() const;
   // The builder's own, and those of plugins.
   absl::Status RegisterServices(Server& server);
 
   ChannelArguments arguments_;
   std::vector<Port> ports_;
   std::vector<Service*> services_;
+  std::vector<Service*> hosted_services_;  // none of the above
   std::shared_ptr<internal::MethodHandler> generic_handler_;
   std::string own_address_;
   bool has_queue_ = false;

@@ -49,6 +49,41 @@ TEST(ChannelArgumentsTest, AConnectionHasNoAgeUnlessItIsGivenOne) {
   EXPECT_FALSE(ParseArguments(arguments).ok());
 }
 
+TEST(ChannelArgumentsTest, AResourceQuotaIsABudgetAndThreads) {
+  ResourceQuota quota("name");
+  quota.Resize(100 << 20).SetMaxThreads(7);
+  ChannelArguments arguments;
+  arguments.SetResourceQuota(quota);
+  const EndpointOptions options = Parse(arguments);
+  EXPECT_EQ(options.transport.memory_budget_bytes, 100u << 20);
+  EXPECT_EQ(options.handler_threads, 7u);
+}
+
+TEST(ChannelArgumentsTest, AQuotaThatSaysNothingChangesNothing) {
+  ChannelArguments arguments;
+  arguments.SetResourceQuota(ResourceQuota());
+  EXPECT_EQ(Parse(arguments).handler_threads, 256u);
+  EXPECT_EQ(Parse(arguments).transport.memory_budget_bytes, 0u);
+}
+
+TEST(ChannelArgumentsTest, SwapExchangesAll) {
+  ChannelArguments one;
+  one.SetMaxSendMessageSize(5);
+  ChannelArguments other;
+  one.Swap(other);
+  EXPECT_EQ(Parse(other).max_send_message_bytes, 5u);
+  EXPECT_EQ(Parse(one).max_send_message_bytes, UINT64_MAX);
+}
+
+TEST(ChannelArgumentsTest, WhatIsWithoutEffectIsNoError) {
+  ChannelArguments arguments;
+  arguments.SetUserAgentPrefix("inner");
+  arguments.SetUserAgentPrefix("outer");
+  arguments.SetGrpclbFallbackTimeout(10);
+  arguments.SetSslTargetNameOverride("name");
+  Parse(arguments);
+}
+
 TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(1001);

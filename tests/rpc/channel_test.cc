@@ -11,6 +11,7 @@
 #include "rpc/rpc.h"
 #include "tests/rpc/echo_service.h"
 #include "tests/rpc/loopback_transport.h"
+#include "tests/rpc/queue_events.h"
 
 namespace rpc::testing {
 namespace {
@@ -83,6 +84,46 @@ TEST(ChannelStateTest, GoesFromIdleToReadyAndBack) {
   EXPECT_TRUE(
       channel.WaitForConnected(std::chrono::system_clock::time_point::max()));
   later.join();
+}
+
+TEST(ChannelStateTest, AQueueTellsOfAChange) {
+  SyncEcho service;
+  EchoServer echo({.threads = 2}, &service);
+  Channel& channel = *echo.channel();
+  QueueEvents events;
+  channel.NotifyOnStateChange(ConnectivityState::kIdle,
+                              absl::Now() + absl::Milliseconds(10),
+                              events.queue(), Tag(1));
+  EXPECT_TRUE(events.Comes(1, false));
+  channel.NotifyOnStateChange(ConnectivityState::kIdle,
+                              absl::Now() + absl::Seconds(30), events.queue(),
+                              Tag(2));
+  EXPECT_FALSE(events.HasCome(2, absl::Milliseconds(10)));
+  EXPECT_TRUE(channel.WaitForConnected(absl::Now() + absl::Seconds(10)));
+  EXPECT_TRUE(events.Comes(2, true));
+  // It is another already.
+  channel.NotifyOnStateChange(ConnectivityState::kIdle, absl::InfiniteFuture(),
+                              events.queue(), Tag(3));
+  EXPECT_TRUE(events.Comes(3, true));
+}
+
+TEST(ChannelStateTest, AnEventMayComeWhenTheChannelIsGone) {
+  SyncEcho service;
+  EchoServer echo({.threads = 2}, &service);
+  QueueEvents events;
+  CreateChannel(echo.network().address(), InsecureChannelCredentials())
+      ->NotifyOnStateChange(ConnectivityState::kIdle,
+                            absl::Now() + absl::Milliseconds(20),
+                            events.queue(), Tag(1));
+  EXPECT_TRUE(events.Comes(1, false));
+}
+
+TEST(ChannelTest, SaysHowItBalancesLoad) {
+  const LoopbackNetwork network;
+  const auto channel =
+      CreateChannel(network.address(), InsecureChannelCredentials());
+  EXPECT_EQ(channel->GetLoadBalancingPolicyName(), "pick_first");
+  EXPECT_EQ(channel->GetServiceConfigJSON(), "");
 }
 
 TEST(HandlerWithoutServerTest, ContextsStandAlone) {

@@ -154,7 +154,10 @@ void LoopbackNetwork::Impl::set_unreachable(bool unreachable) {
 
 ConnectivityState LoopbackNetwork::Impl::GetState(bool try_to_connect) {
   Lock lock(mutex_);
-  if (try_to_connect) tried_ = true;
+  if (try_to_connect) {
+    tried_ = true;
+    changed_.notify_all();
+  }
   return State();
 }
 

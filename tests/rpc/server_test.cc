@@ -120,6 +120,47 @@ TEST(ServerBuilderTest, SaysWhatIsWrong) {
   }
 }
 
+// A service for a host is for all, where no other one has its methods.
+TEST(ServerBuilderTest, ServicesForHostsComeLast) {
+  SyncEcho general;
+  SyncEcho special;
+  EchoServer echo({.threads = 2}, &general, {}, [&](ServerBuilder& builder) {
+    builder.RegisterService("special.example", &special);
+    builder.RegisterService("general.example", &general);
+  });
+  EXPECT_TRUE(Say(echo).ok());
+  EXPECT_EQ(general.calls, 1);
+  EXPECT_EQ(special.calls, 0);
+
+  LoopbackNetwork network;
+  ServerBuilder builder;
+  builder.AddListeningPort(network.address(), InsecureServerCredentials());
+  builder.RegisterService("special.example", &special);
+  const auto server = builder.BuildAndStart();
+  ClientContext context;
+  SayResponse response;
+  EXPECT_TRUE(Echo::NewStub(CreateChannel(network.address(),
+                                          InsecureChannelCredentials()))
+                  ->Say(&context, SayRequest(), &response)
+                  .ok());
+  EXPECT_EQ(special.calls, 1);
+}
+
+TEST(ServerBuilderTest, GrpcsOptionsAreTaken) {
+  SyncEcho service;
+  ResourceQuota quota;
+  quota.Resize(64 << 20).SetMaxThreads(2);
+  EchoServer echo({.threads = 2}, &service, {}, [&](ServerBuilder& builder) {
+    builder.SetResourceQuota(quota)
+        .SetMaxMessageSize(1 << 20)
+        .SetSyncServerOption(ServerBuilder::NUM_CQS, 2)
+        .SetSyncServerOption(ServerBuilder::MIN_POLLERS, 1)
+        .SetSyncServerOption(ServerBuilder::MAX_POLLERS, 2)
+        .SetSyncServerOption(ServerBuilder::CQ_TIMEOUT_MSEC, 1000);
+  });
+  EXPECT_TRUE(Say(echo).ok());
+}
+
 TEST(ServerBuilderTest, PortInUseClearsSelectedPort) {
   LoopbackNetwork network;
   ServerBuilder first;
