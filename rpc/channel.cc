@@ -6,6 +6,7 @@
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/executor.h"
 #include "rpc/logging.h"
+#include "rpc/routing/address_list.h"
 #include "rpc/routing/routing_transport.h"
 
 namespace rpc {
@@ -17,10 +18,11 @@ absl::StatusOr<std::unique_ptr<ClientTransport>> CreateTransport(
     return routing::CreateRoutingTransport(address, options.transport,
                                            options.routing);
   }
+  const std::string only = routing::SplitAddresses(address).front();
   absl::StatusOr<TransportFactory*> factory =
-      TransportFactory::ForAddress(address);
+      TransportFactory::ForAddress(only);
   if (!factory.ok()) return factory.status();
-  return (*factory)->CreateClient(address, options.transport);
+  return (*factory)->CreateClient(only, options.transport);
 }
 
 // Ends a channel on a thread that no transport's frames are below of.

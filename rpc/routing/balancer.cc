@@ -5,9 +5,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "rpc/routing/deferred.h"
 
 namespace rpc::routing {
+namespace {
+
+constexpr absl::Duration kFirstResolvePause = absl::Seconds(1);
+constexpr absl::Duration kLongestResolvePause = absl::Seconds(30);
+
+}  // namespace
 
 // ---- One address.
 
@@ -37,19 +44,27 @@ BalancingPolicy::Address Balancer::Subchannel::Look(absl::Status* error) {
 
 // ---- All of them.
 
-Balancer::Balancer(std::vector<std::unique_ptr<ClientTransport>> transports,
+Balancer::Balancer(Transports transports,
                    std::unique_ptr<BalancingPolicy> policy)
     : policy_(std::move(policy)) {
-  for (std::unique_ptr<ClientTransport>& transport : transports) {
-    subchannels_.push_back(
-        std::make_unique<Subchannel>(this, std::move(transport)));
-  }
+  absl::MutexLock lock(&mutex_);
+  OnResolved(std::move(transports));
 }
+
+Balancer::Balancer(Resolver resolver, std::unique_ptr<BalancingPolicy> policy)
+    : policy_(std::move(policy)),
+      resolver_(std::move(resolver)),
+      resolve_pause_(kFirstResolvePause) {}
 
 Balancer::~Balancer() = default;
 
 void Balancer::Start(std::weak_ptr<void> owner) {
   owner_ = std::move(owner);
+  absl::MutexLock lock(&mutex_);
+  Listen();
+}
+
+void Balancer::Listen() {
   for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {
     subchannel->Start();
   }
@@ -69,14 +84,23 @@ uint32_t Balancer::RegisterMethod(std::string_view path) {
   return static_cast<uint32_t>(methods_.size() - 1);
 }
 
-Balancer::Transports Balancer::Look(bool wanted) {
+Balancer::ToConnect Balancer::Look(bool wanted) {
+  if (subchannels_.empty()) {
+    if (wanted && !std::exchange(resolves_, true)) {
+      if (state_ == ConnectivityState::kIdle) {
+        state_ = ConnectivityState::kConnecting;
+      }
+      ResolveSoon();
+    }
+    return {};
+  }
   std::vector<BalancingPolicy::Address> addresses;
   for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {
     addresses.push_back(subchannel->Look(&last_error_));
   }
   const BalancingPolicy::Decision decision = policy_->Look(addresses, wanted);
   state_ = decision.state;
-  Transports connect;
+  ToConnect connect;
   for (const size_t index : decision.connect) {
     connect.push_back(subchannels_[index]->transport());
   }
@@ -84,13 +108,58 @@ Balancer::Transports Balancer::Look(bool wanted) {
 }
 
 // A transport that does not tell has come into another state at once.
-void Balancer::Connect(const Transports& transports) {
+void Balancer::Connect(const ToConnect& transports) {
   bool changed = false;
   for (ClientTransport* const transport : transports) {
     transport->GetState(/*try_to_connect=*/true);
     changed |= transport->GetState(false) != ConnectivityState::kIdle;
   }
   if (changed) UpdateSoon();
+}
+
+// ---- Names.
+
+void Balancer::ResolveSoon() {
+  std::shared_ptr<void> owner = owner_.lock();
+  if (owner == nullptr) return;
+  absl::AnyInvocable<void()> resolve = [this, owner] { Resolve(); };
+  if (!RunSoon(resolve)) resolves_ = false;
+}
+
+void Balancer::Resolve() {
+  absl::StatusOr<Transports> transports = resolver_();
+  {
+    absl::MutexLock lock(&mutex_);
+    if (transports.ok()) {
+      OnResolved(*std::move(transports));
+      Listen();
+    } else {
+      OnNotResolved(transports.status());
+    }
+  }
+  Update();
+}
+
+void Balancer::OnResolved(Transports transports) {
+  for (std::unique_ptr<ClientTransport>& transport : transports) {
+    auto subchannel = std::make_unique<Subchannel>(this, std::move(transport));
+    for (const std::string& path : methods_) {
+      subchannel->methods().push_back(
+          subchannel->transport()->RegisterMethod(path));
+    }
+    subchannels_.push_back(std::move(subchannel));
+  }
+}
+
+void Balancer::OnNotResolved(const absl::Status& why) {
+  state_ = ConnectivityState::kTransientFailure;
+  last_error_ = why;
+  Timer::Start(absl::Now() + resolve_pause_, [this, owner = owner_] {
+    const std::shared_ptr<void> alive = owner.lock();
+    if (alive == nullptr) return;
+    Resolve();
+  });
+  resolve_pause_ = std::min(resolve_pause_ * 2, kLongestResolvePause);
 }
 
 // ---- Calls.
@@ -116,7 +185,7 @@ Balancer::Pick Balancer::TryToPick(const Waiter& waiter) {
 }
 
 Balancer::Pick Balancer::PickOrWait(const std::shared_ptr<Waiter>& waiter) {
-  Transports connect;
+  ToConnect connect;
   Pick pick;
   {
     absl::MutexLock lock(&mutex_);
@@ -172,7 +241,7 @@ void Balancer::UpdateSoon() {
 
 void Balancer::Update() {
   update_is_due_.store(false);
-  Transports connect;
+  ToConnect connect;
   std::vector<Told> told;
   {
     absl::MutexLock lock(&mutex_);
@@ -184,7 +253,7 @@ void Balancer::Update() {
 }
 
 ConnectivityState Balancer::GetState(bool try_to_connect) {
-  Transports connect;
+  ToConnect connect;
   ConnectivityState state;
   {
     absl::MutexLock lock(&mutex_);

@@ -6,8 +6,8 @@
 // when a transport says that one changed (StateListener), on a thread of the
 // executor for callbacks; so Waiters are told there, too.
 //
-// Thread rule: any thread. Transports are only looked at (GetState(false))
-// under the lock; whatever else they are asked for is without it.
+// Thread rule: any thread. Under the lock, transports are only looked at
+// (GetState(false)) and set up; they connect and get calls without it.
 #ifndef VERBENA_RPC_ROUTING_BALANCER_H_
 #define VERBENA_RPC_ROUTING_BALANCER_H_
 
@@ -20,7 +20,9 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/any_invocable.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "rpc/routing/balancing_policy.h"
@@ -49,9 +51,15 @@ class Balancer final {
     ~Waiter() = default;
   };
 
+  using Transports = std::vector<std::unique_ptr<ClientTransport>>;
+  // Makes them; may block for as long as a resolver of names does.
+  using Resolver = absl::AnyInvocable<absl::StatusOr<Transports>()>;
+
   // `transports`: one or more; `policy`: not null.
-  Balancer(std::vector<std::unique_ptr<ClientTransport>> transports,
-           std::unique_ptr<BalancingPolicy> policy);
+  Balancer(Transports transports, std::unique_ptr<BalancingPolicy> policy);
+  // The same with transports to be had once a call wants one. A resolver that
+  // fails is asked again after a pause; meanwhile the channel is failing.
+  Balancer(Resolver resolver, std::unique_ptr<BalancingPolicy> policy);
   // REQUIRES: its transports have no calls.
   ~Balancer();
   Balancer(const Balancer&) = delete;
@@ -95,16 +103,23 @@ class Balancer final {
     absl::Status error_ ABSL_GUARDED_BY(mutex_);
   };
 
-  using Transports = std::vector<ClientTransport*>;
+  using ToConnect = std::vector<ClientTransport*>;
   struct Told {
     std::shared_ptr<Waiter> waiter;
     Pick pick;
   };
 
   // Asks the policy. The result is to connect, without the lock.
-  Transports Look(bool wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  ToConnect Look(bool wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Has those connect that are idle.
-  void Connect(const Transports& transports);
+  void Connect(const ToConnect& transports);
+  void Listen() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has the resolver make transports, on a thread of the executor.
+  void ResolveSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Resolve();
+  void OnResolved(Transports transports) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void OnNotResolved(const absl::Status& why)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Pick TryToPick(const Waiter& waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Told> TakePicked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void UpdateSoon();
@@ -115,7 +130,11 @@ class Balancer final {
 
   absl::Mutex mutex_;
   const std::unique_ptr<BalancingPolicy> policy_ ABSL_PT_GUARDED_BY(mutex_);
-  std::vector<std::unique_ptr<Subchannel>> subchannels_;
+  Resolver resolver_;                              // by one thread at a time
+  bool resolves_ ABSL_GUARDED_BY(mutex_) = false;  // or pauses after a failure
+  absl::Duration resolve_pause_ ABSL_GUARDED_BY(mutex_);
+  // Empty until they are resolved; then always the same.
+  std::vector<std::unique_ptr<Subchannel>> subchannels_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::string> methods_ ABSL_GUARDED_BY(mutex_);  // paths
   ConnectivityState state_ ABSL_GUARDED_BY(mutex_) = ConnectivityState::kIdle;
   absl::Status last_error_ ABSL_GUARDED_BY(mutex_);

@@ -47,9 +47,10 @@ namespace rpc::routing {
 // What the calls of a channel share, and keep alive.
 struct CallEnvironment {
   std::unique_ptr<Balancer> balancer;
-  // One of the balancer's, where threads wait (ClientTransport::Wait),
-  // whichever transport their calls are on.
+  // Where threads wait (ClientTransport::Wait), whichever transport their calls
+  // are on: one of the balancer's, or own_home.
   ClientTransport* home = nullptr;
+  std::unique_ptr<ClientTransport> own_home;
   RoutedCalls calls;
   std::unique_ptr<RetryThrottle> throttle;  // null: none
   bool retries = true;

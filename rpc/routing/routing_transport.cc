@@ -150,9 +150,10 @@ void RoutingTransport::Cancel(CallHandle handle, absl::Status reason) {
 }
 
 absl::StatusOr<Transports> CreateTransports(
-    std::string_view address, const TransportOptions& transport_options) {
+    const std::vector<std::string>& addresses,
+    const TransportOptions& transport_options) {
   Transports transports;
-  for (const std::string& one : SplitAddresses(address)) {
+  for (const std::string& one : addresses) {
     absl::StatusOr<TransportFactory*> factory =
         TransportFactory::ForAddress(one);
     if (!factory.ok()) return factory.status();
@@ -164,12 +165,34 @@ absl::StatusOr<Transports> CreateTransports(
   return transports;
 }
 
+// A transport for each address of each name. Names that do not resolve are left
+// out, unless none does.
+absl::StatusOr<Transports> ResolveTransports(
+    const std::vector<std::string>& names,
+    const TransportOptions& transport_options) {
+  std::vector<std::string> addresses;
+  absl::Status error;
+  for (const std::string& name : names) {
+    absl::StatusOr<std::vector<std::string>> resolved = ResolveAddress(name);
+    if (!resolved.ok()) {
+      error = resolved.status();
+      continue;
+    }
+    addresses.insert(addresses.end(), resolved->begin(), resolved->end());
+  }
+  if (addresses.empty()) return error;
+  return CreateTransports(addresses, transport_options);
+}
+
 // gRPC's order: the config's, the argument's, pick_first.
+std::string PolicyName(const ServiceConfig& config,
+                       const RoutingOptions& options) {
+  if (!config.policy().empty()) return config.policy();
+  return options.policy.empty() ? "pick_first" : options.policy;
+}
+
 absl::StatusOr<std::unique_ptr<BalancingPolicy>> CreatePolicy(
-    const ServiceConfig& config, const RoutingOptions& options) {
-  std::string name = config.policy();
-  if (name.empty()) name = options.policy;
-  if (name.empty()) name = "pick_first";
+    const std::string& name) {
   absl::BitGen random;
   std::unique_ptr<BalancingPolicy> policy =
       MakePolicy(name, absl::Uniform<uint32_t>(random));
@@ -179,11 +202,41 @@ absl::StatusOr<std::unique_ptr<BalancingPolicy>> CreatePolicy(
                    "' is neither pick_first nor round_robin"));
 }
 
+// pick_first needs no addresses of names: a transport tries all that its name
+// has, in order.
+absl::Status CreateBalancer(const std::vector<std::string>& addresses,
+                            const TransportOptions& transport_options,
+                            const std::string& policy_name,
+                            CallEnvironment& environment) {
+  absl::StatusOr<std::unique_ptr<BalancingPolicy>> policy =
+      CreatePolicy(policy_name);
+  if (!policy.ok()) return policy.status();
+  absl::StatusOr<Transports> transports =
+      CreateTransports(addresses, transport_options);
+  if (!transports.ok()) return transports.status();
+  environment.home = transports->front().get();
+  if (policy_name == "pick_first" ||
+      std::none_of(addresses.begin(), addresses.end(), IsByName)) {
+    environment.balancer =
+        std::make_unique<Balancer>(*std::move(transports), *std::move(policy));
+    return absl::OkStatus();
+  }
+  environment.own_home = std::move(transports->front());
+  environment.balancer = std::make_unique<Balancer>(
+      [addresses, transport_options] {
+        return ResolveTransports(addresses, transport_options);
+      },
+      *std::move(policy));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 bool IsNeeded(std::string_view address, const RoutingOptions& options) {
+  const bool has_policy =
+      !options.policy.empty() && options.policy != "pick_first";
   return SplitAddresses(address).size() > 1 || options.retries_asked_for ||
-         !options.policy.empty() || !options.service_config.empty();
+         has_policy || !options.service_config.empty();
 }
 
 absl::StatusOr<std::unique_ptr<ClientTransport>> CreateRoutingTransport(
@@ -192,16 +245,11 @@ absl::StatusOr<std::unique_ptr<ClientTransport>> CreateRoutingTransport(
   absl::StatusOr<std::unique_ptr<const ServiceConfig>> config =
       ServiceConfig::Parse(options.service_config);
   if (!config.ok()) return config.status();
-  absl::StatusOr<std::unique_ptr<BalancingPolicy>> policy =
-      CreatePolicy(**config, options);
-  if (!policy.ok()) return policy.status();
-  absl::StatusOr<Transports> transports =
-      CreateTransports(address, transport_options);
-  if (!transports.ok()) return transports.status();
   auto environment = std::make_unique<CallEnvironment>();
-  environment->home = transports->front().get();
-  environment->balancer =
-      std::make_unique<Balancer>(*std::move(transports), *std::move(policy));
+  absl::Status status =
+      CreateBalancer(SplitAddresses(address), transport_options,
+                     PolicyName(**config, options), *environment);
+  if (!status.ok()) return status;
   environment->retries = options.retries;
   if ((*config)->throttling().has_value()) {
     environment->throttle =

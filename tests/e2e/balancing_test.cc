@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -50,6 +51,9 @@ TEST(PickFirstTest, GrpcsWayToWriteAddressesIsUnderstood) {
   std::string address = AddressOfPorts({UnusedPort(), server.port()});
   address.insert(sizeof("rdma://") - 1, "/");
   EXPECT_OK(RoutedClient(address, {}).Say());
+  std::string only = ServerUri(server.port());
+  only.insert(sizeof("rdma://") - 1, "/");
+  EXPECT_OK(RoutedClient(only, {}).Say());
 }
 
 TEST(PickFirstTest, WhenItsServerStopsTheNextIsFound) {
@@ -261,6 +265,30 @@ TEST(RoundRobinTest, EveryKindOfCallIsSharedOut) {
     EXPECT_EQ(first.script().calls() - before[0], 2);
     EXPECT_EQ(second.script().calls() - before[1], 2);
   }
+}
+
+TEST(RoundRobinTest, ANameIsAllItsAddresses) {
+  const std::string& name = TheDeviceUnderTest().server_name;
+  if (name.empty()) GTEST_SKIP() << "there is no name for the device";
+  RoutedServer first, second;
+  const RoutedClient client(absl::StrCat("rdma://", name, ":", first.port(),
+                                         ",", name, ":", second.port()),
+                            {.policy = "round_robin"});
+  EXPECT_EQ(client.channel().GetState(true), State::kIdle);
+  for (RoutedServer* server : {&first, &second}) {
+    EXPECT_TRUE(Eventually(
+        [&] { return client.Say().ok() && server->script().calls() > 0; }));
+  }
+  EXPECT_TRUE(client.channel().AllocateBuffer(100).ok());
+}
+
+TEST(RoundRobinTest, ANameThatIsNoneFailsCallsAndSaysWhy) {
+  const RoutedClient client("rdma://no.such.host.invalid:1",
+                            {.policy = "round_robin"});
+  const rpc::Status status = client.Say();
+  EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNAVAILABLE));
+  EXPECT_NE(status.error_message().find("cannot resolve"), std::string::npos)
+      << status;
 }
 
 TEST(RoundRobinTest, ManyThreadsAndPollersCallAtOnce) {
