@@ -30,10 +30,10 @@ absl::Span<const std::byte> AsBytes(const std::string& bytes) {
                              bytes.size());
 }
 
-ABSL_ATTRIBUTE_NOINLINE Status NotOneMessage() {
+ABSL_ATTRIBUTE_NOINLINE Status NoMessage() {
   return Status(
       StatusCode::INTERNAL,
-      "the client of this method sends one message, and this was not");
+      "the client of this method sends a message, and there was none");
 }
 
 ABSL_ATTRIBUTE_NOINLINE ServerCall* NewCall(const ServerCore& core,
@@ -98,9 +98,9 @@ inline bool ServerCall::Accept(IncomingFrame& frame, Status* error) {
 
 ABSL_ATTRIBUTE_NOINLINE bool ServerCall::IsOneMessage(IncomingFrame& frame,
                                                       Status* error) {
-  if (frame.has_message && frame.end) return true;
+  if (frame.has_message) return true;
   if (frame.end) {
-    *error = NotOneMessage();
+    *error = NoMessage();
   } else {
     KeepPeer();
     gathered_ = std::make_unique<IncomingFrame>();
@@ -122,16 +122,12 @@ void ServerCall::Gather(IncomingFrame& frame) {
 
 void ServerCall::OnFrame(IncomingFrame& frame) {
   if (gathered_ == nullptr || CancelForLateHeader(frame)) return;
-  Status error;
-  if (frame.has_message && gathered_->has_message) {
-    error = NotOneMessage();
-  } else {
-    Gather(frame);
-    if (!frame.end) return;
-  }
+  Gather(frame);
+  if (!frame.has_message && !frame.end) return;
   const std::unique_ptr<IncomingFrame> gathered = std::move(gathered_);
   CallbackScope scope(gathered.get());
-  if (error.ok() && DecodeRequest(*gathered, &error)) return Run();
+  Status error;
+  if (DecodeRequest(*gathered, &error)) return Run();
   Refuse(error);
 }
 
@@ -149,8 +145,7 @@ void ServerCall::Refuse(const Status& error) {
 
 bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, MessageRef request,
                                    Status* error) {
-  if (ABSL_PREDICT_FALSE(!frame.has_message || !frame.end) &&
-      !IsOneMessage(frame, error)) {
+  if (ABSL_PREDICT_FALSE(!frame.has_message) && !IsOneMessage(frame, error)) {
     return false;
   }
   moved_bytes_ = frame.message.size();

@@ -47,7 +47,8 @@ class ServerCall : public CallSink,
   static CallSink* Serve(ServerCore* core, ServerMethod* method,
                          const ServerSink::Call& call, IncomingFrame& frame);
 
-  // One message may come in several frames: a generic client streams always.
+  // The message may come after the first frame: a generic client streams
+  // always.
   void OnFrame(IncomingFrame& frame) override;
   void OnClosed(const CallOutcome& outcome) override;
 
@@ -104,9 +105,9 @@ class ServerCall : public CallSink,
   // It is `own` again, and the user's without a call.
   void TakeContextBack(ServerContextBase& own);
 
-  // Whether the first frame is all that the client sends, and a message. Else
-  // the rest is waited for (`*error` stays OK), and DecodeRequest comes again
-  // with all of it; or `*error` says what is wrong.
+  // Whether the frame has the message that the client sends; what follows is
+  // nobody's, as in gRPC. Else it is waited for (`*error` stays OK), and
+  // DecodeRequest comes again with it; or `*error` says what is wrong.
   bool IsOneMessage(IncomingFrame& frame, Status* error);
   bool gathering() const { return gathered_ != nullptr; }
   // DecodeRequest of a call whose client sends one message.
@@ -231,7 +232,7 @@ class ServerCall : public CallSink,
   bool detached_ = false;
   bool initial_metadata_sent_ = false;
   uint64_t moved_bytes_ = 0;
-  // What came of one message so far; null: all of it came with the call.
+  // What came before the message; null: it is here.
   std::unique_ptr<IncomingFrame> gathered_;
   const ServerSink::Call* arrival_ = nullptr;  // valid within OnCall
   std::string kept_peer_;

@@ -235,6 +235,34 @@ TEST_F(GenericTest, AnUnknownMethodIsUnimplemented) {
   EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNIMPLEMENTED));
 }
 
+// The server has what it waits for with the first message.
+TEST_F(GenericTest, AUnaryMethodDoesNotWaitForWritesDone) {
+  rpc::TemplatedGenericStub<Blob, Blob> stub(channel_);
+  rpc::CompletionQueue queue;
+  TimedContext context;
+  const auto stream = stub.PrepareCall(&context, "/e2e.Probe/Echo", &queue);
+  const auto comes = [&](bool expected) {
+    void* tag = nullptr;
+    bool ok = !expected;
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_EQ(ok, expected);
+  };
+  stream->StartCall(nullptr);
+  comes(true);
+  Blob request;
+  request.set_data("some");
+  stream->Write(request, nullptr);
+  comes(true);
+  Blob response;
+  stream->Read(&response, nullptr);
+  comes(true);
+  EXPECT_EQ(response.data(), "some");
+  rpc::Status status;
+  stream->Finish(&status, nullptr);
+  comes(true);
+  EXPECT_OK(status);
+}
+
 TEST_F(GenericTest, AServerIsReachedFromItsOwnProcess) {
   rpc::ChannelArguments arguments;
   arguments.SetString("verbena.device", TheDeviceUnderTest().client_device);
