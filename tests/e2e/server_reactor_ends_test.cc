@@ -282,7 +282,7 @@ TEST_F(ServerReactorEndsTest, ADeadlineIsACancellation) {
     reactor.End(rpc::Status::OK);
   };
   Serve(reactor, [&] { reactor.Read(&request_); });
-  TimedContext context(absl::Milliseconds(200));
+  TimedContext context(absl::Seconds(1));
   const auto stream = stub_->Chat(&context);
   EXPECT_TRUE(HasCode(stream->Finish(), rpc::StatusCode::DEADLINE_EXCEEDED));
   reactor.Wait();
