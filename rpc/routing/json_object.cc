@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <variant>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "google/protobuf/util/json_util.h"
 
 namespace rpc::routing {
 namespace {
-
-using google::protobuf::Value;
 
 bool IsDigits(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
@@ -59,11 +57,9 @@ absl::Status JsonErrors::ToStatus(std::string_view whole) const {
 
 std::optional<JsonObject> JsonObject::Parse(const std::string& text,
                                             JsonErrors* errors) {
-  google::protobuf::Struct object;
-  const auto status =
-      google::protobuf::util::JsonStringToMessage(text, &object);
-  if (status.ok()) return JsonObject(std::move(object), "", errors);
-  errors->Add("", absl::StrCat("not a JSON object: ", status.ToString()));
+  absl::StatusOr<JsonValue::Object> object = ParseJsonObject(text);
+  if (object.ok()) return JsonObject(*std::move(object), "", errors);
+  errors->Add("", std::string(object.status().message()));
   return std::nullopt;
 }
 
@@ -74,12 +70,12 @@ std::string JsonObject::PlaceOf(std::string_view field) const {
 }
 
 bool JsonObject::Has(const std::string& field) const {
-  return object_.fields().contains(field);
+  return Find(field) != nullptr;
 }
 
 std::vector<std::string> JsonObject::Fields() const {
   std::vector<std::string> names;
-  for (const auto& [name, value] : object_.fields()) names.push_back(name);
+  for (const auto& [name, value] : object_) names.push_back(name);
   return names;
 }
 
@@ -87,26 +83,30 @@ void JsonObject::Require(const std::string& field) const {
   if (!Has(field)) Complain(field, "field not present");
 }
 
-const Value* JsonObject::Find(const std::string& field) const {
-  const auto found = object_.fields().find(field);
-  return found == object_.fields().end() ? nullptr : &found->second;
+const JsonValue* JsonObject::Find(const std::string& field) const {
+  const auto found = object_.find(field);
+  return found == object_.end() ? nullptr : &found->second;
 }
 
-const Value* JsonObject::Find(const std::string& field, Value::KindCase kind,
-                              const char* kind_name) const {
-  const Value* const value = Find(field);
-  if (value == nullptr || value->kind_case() == kind) return value;
-  Complain(field, absl::StrCat("is not ", kind_name));
-  return nullptr;
+template <typename Kind>
+const Kind* JsonObject::Find(const std::string& field,
+                             const char* kind_name) const {
+  const JsonValue* const value = Find(field);
+  if (value == nullptr) return nullptr;
+  const Kind* const result = std::get_if<Kind>(&value->value);
+  if (result == nullptr) Complain(field, absl::StrCat("is not ", kind_name));
+  return result;
 }
 
 std::optional<double> JsonObject::Number(const std::string& field) const {
-  const Value* const value = Find(field);
+  const JsonValue* const value = Find(field);
   if (value == nullptr) return std::nullopt;
-  double number = value->number_value();
-  const bool is_number = value->kind_case() == Value::kNumberValue ||
-                         (value->kind_case() == Value::kStringValue &&
-                          absl::SimpleAtod(value->string_value(), &number));
+  double number = 0;
+  const double* const plain = std::get_if<double>(&value->value);
+  const std::string* const text = std::get_if<std::string>(&value->value);
+  if (plain != nullptr) number = *plain;
+  const bool is_number =
+      plain != nullptr || (text != nullptr && absl::SimpleAtod(*text, &number));
   if (is_number && std::isfinite(number)) return number;
   Complain(field, "is not a number");
   return std::nullopt;
@@ -125,15 +125,15 @@ std::optional<uint64_t> JsonObject::Whole(const std::string& field,
 }
 
 std::optional<std::string> JsonObject::Text(const std::string& field) const {
-  const Value* const value = Find(field, Value::kStringValue, "a string");
-  if (value == nullptr) return std::nullopt;
-  return value->string_value();
+  const auto* const text = Find<std::string>(field, "a string");
+  if (text == nullptr) return std::nullopt;
+  return *text;
 }
 
 std::optional<bool> JsonObject::Boolean(const std::string& field) const {
-  const Value* const value = Find(field, Value::kBoolValue, "a boolean");
+  const bool* const value = Find<bool>(field, "a boolean");
   if (value == nullptr) return std::nullopt;
-  return value->bool_value();
+  return *value;
 }
 
 std::optional<absl::Duration> JsonObject::Duration(
@@ -147,21 +147,21 @@ std::optional<absl::Duration> JsonObject::Duration(
 }
 
 std::optional<JsonObject> JsonObject::Object(const std::string& field) const {
-  const Value* const value = Find(field, Value::kStructValue, "an object");
-  if (value == nullptr) return std::nullopt;
-  return JsonObject(value->struct_value(), PlaceOf(field), errors_);
+  const auto* const object = Find<JsonValue::Object>(field, "an object");
+  if (object == nullptr) return std::nullopt;
+  return JsonObject(*object, PlaceOf(field), errors_);
 }
 
 std::vector<JsonObject> JsonObject::Objects(const std::string& field) const {
   std::vector<JsonObject> objects;
-  const Value* const list = Find(field, Value::kListValue, "an array");
+  const auto* const list = Find<JsonValue::Array>(field, "an array");
   if (list == nullptr) return objects;
-  for (int i = 0; i < list->list_value().values_size(); ++i) {
-    const Value& value = list->list_value().values(i);
+  for (size_t i = 0; i < list->size(); ++i) {
     std::string place = absl::StrCat(PlaceOf(field), "[", i, "]");
-    if (value.kind_case() == Value::kStructValue) {
-      objects.push_back(
-          JsonObject(value.struct_value(), std::move(place), errors_));
+    const auto* const object =
+        std::get_if<JsonValue::Object>(&(*list)[i].value);
+    if (object != nullptr) {
+      objects.push_back(JsonObject(*object, std::move(place), errors_));
     } else {
       errors_->Add(place, "is not an object");
     }
@@ -171,12 +171,12 @@ std::vector<JsonObject> JsonObject::Objects(const std::string& field) const {
 
 std::vector<std::string> JsonObject::Texts(const std::string& field) const {
   std::vector<std::string> texts;
-  const Value* const list = Find(field, Value::kListValue, "an array");
+  const auto* const list = Find<JsonValue::Array>(field, "an array");
   if (list == nullptr) return texts;
-  for (int i = 0; i < list->list_value().values_size(); ++i) {
-    const Value& value = list->list_value().values(i);
-    if (value.kind_case() == Value::kStringValue) {
-      texts.push_back(value.string_value());
+  for (size_t i = 0; i < list->size(); ++i) {
+    const auto* const text = std::get_if<std::string>(&(*list)[i].value);
+    if (text != nullptr) {
+      texts.push_back(*text);
     } else {
       errors_->Add(absl::StrCat(PlaceOf(field), "[", i, "]"),
                    "is not a string");

@@ -17,11 +17,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
-#include "google/protobuf/struct.pb.h"
+#include "rpc/routing/json_value.h"
 
 namespace rpc::routing {
 
@@ -67,18 +68,15 @@ class JsonObject {
   std::vector<std::string> Texts(const std::string& field) const;
 
  private:
-  using Value = google::protobuf::Value;
-
-  JsonObject(google::protobuf::Struct object, std::string place,
-             JsonErrors* errors)
+  JsonObject(JsonValue::Object object, std::string place, JsonErrors* errors)
       : object_(std::move(object)), place_(std::move(place)), errors_(errors) {}
 
   // Null where it is not there, or of another kind, which is noted.
-  const Value* Find(const std::string& field, Value::KindCase kind,
-                    const char* kind_name) const;
-  const Value* Find(const std::string& field) const;
+  template <typename Kind>
+  const Kind* Find(const std::string& field, const char* kind_name) const;
+  const JsonValue* Find(const std::string& field) const;
 
-  google::protobuf::Struct object_;
+  JsonValue::Object object_;
   std::string place_;
   JsonErrors* errors_;
 };
