@@ -53,6 +53,7 @@
 #include "rpc/server_context.h"
 #include "rpc/server_coroutine.h"
 #include "rpc/server_initializer.h"
+#include "rpc/server_interceptor.h"
 #include "rpc/server_stream_callback.h"
 #include "rpc/service.h"
 #include "rpc/slice.h"

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "rpc/internal/child_calls.h"
 #include "rpc/internal/server_call.h"
+#include "rpc/internal/unknown_method.h"
 
 namespace rpc {
 namespace {
@@ -48,7 +49,8 @@ absl::Status Server::RegisterService(Service* service, bool where_free) {
         methods_
             .emplace(std::piecewise_construct,
                      std::forward_as_tuple(method->name()),
-                     std::forward_as_tuple(method->shared_handler()))
+                     std::forward_as_tuple(method->shared_handler(),
+                                           method->method_type()))
             .second;
     if (!inserted && !where_free) {
       return absl::AlreadyExistsError(
@@ -63,7 +65,18 @@ absl::Status Server::RegisterService(Service* service, bool where_free) {
   return absl::OkStatus();
 }
 
-absl::Status Server::Start() { return transport_->Start(this); }
+void Server::SetInterceptors(internal::ServerInterceptorFactories factories) {
+  if (factories.empty()) return;
+  interceptor_factories_ = std::move(factories);
+  core_.interceptor_factories = &interceptor_factories_;
+  // Interceptors see calls of unknown methods, too.
+  if (!generic_.has_value()) SetGenericHandler(internal::UnknownMethod());
+}
+
+absl::Status Server::Start() {
+  if (core_.interceptor_factories == nullptr) return transport_->Start(this);
+  return transport_->Start(&intercepting_sink_);
+}
 
 void Server::ShutdownUntil(absl::Time deadline) {
   {
@@ -109,6 +122,14 @@ const void* Server::OnMethod(std::string_view path) {
   const auto found = methods_.find(path);
   if (found != methods_.end()) return &found->second;
   return generic_.has_value() ? &*generic_ : nullptr;
+}
+
+CallSink* Server::InterceptingSink::OnCall(const Call& call,
+                                           IncomingFrame& frame) {
+  auto* const method =
+      static_cast<internal::ServerMethod*>(const_cast<void*>(call.method));
+  return internal::ServerCall::ServeIntercepted(&server_.core_, method, call,
+                                                frame);
 }
 
 CallSink* Server::OnCall(const Call& call, IncomingFrame& frame) {

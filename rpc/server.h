@@ -25,7 +25,10 @@
 #include "rpc/health_check_service_interface.h"
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/executor.h"
+#include "rpc/internal/method_handler.h"
+#include "rpc/internal/rpc_method.h"
 #include "rpc/internal/server_core.h"
+#include "rpc/internal/server_interception.h"
 #include "rpc/server_context.h"
 #include "rpc/service.h"
 #include "rpc/transport.h"
@@ -90,18 +93,35 @@ class Server final : private ServerSink {
 
   // For methods that no service has; null: they are unknown.
   void SetGenericHandler(std::shared_ptr<internal::MethodHandler> handler) {
-    if (handler != nullptr) generic_.emplace(std::move(handler));
+    if (handler == nullptr) return;
+    generic_.emplace(std::move(handler), internal::RpcMethod::BIDI_STREAMING);
   }
   void SetContextAllocator(std::unique_ptr<ContextAllocator> allocator) {
     core_.context_allocator = allocator.get();
     context_allocator_ = std::move(allocator);
   }
+  // Before Start, and after SetGenericHandler.
+  void SetInterceptors(internal::ServerInterceptorFactories factories);
   // ALREADY_EXISTS where another service has one of its methods,
   // FAILED_PRECONDITION where it is asynchronous and another server had it.
   // `where_free`: such a method is left to the other one instead.
   absl::Status RegisterService(Service* service, bool where_free = false);
   absl::Status Start();
   void ShutdownUntil(absl::Time deadline);
+
+  // What the transport tells a server with interceptors.
+  class InterceptingSink final : public ServerSink {
+   public:
+    explicit InterceptingSink(Server* server) : server_(*server) {}
+    const void* OnMethod(std::string_view path) override {
+      return server_.OnMethod(path);
+    }
+    CallSink* OnCall(const Call& call, IncomingFrame& frame) override;
+    void OnCutOff(CallHandle call) override { server_.OnCutOff(call); }
+
+   private:
+    Server& server_;
+  };
 
   // ServerSink
   const void* OnMethod(std::string_view path) override;
@@ -118,6 +138,8 @@ class Server final : private ServerSink {
   std::vector<std::string> service_names_;
   std::map<std::string, internal::ServerMethod, std::less<>> methods_;
   std::optional<internal::ServerMethod> generic_;
+  internal::ServerInterceptorFactories interceptor_factories_;
+  InterceptingSink intercepting_sink_{this};
   const std::unique_ptr<ServerTransport> transport_;
   internal::Executor executor_;
   internal::ServerCore core_;

@@ -145,6 +145,7 @@ absl::StatusOr<std::unique_ptr<Server>> ServerBuilder::BuildAndStartOrStatus() {
 
   std::unique_ptr<Server> server(new Server(*std::move(transport), *options));
   server->SetGenericHandler(generic_handler_);
+  server->SetInterceptors(std::move(interceptor_factories_));
   server->own_address_ = own_address_;
   server->SetContextAllocator(std::move(context_allocator_));
   server->health_check_service_ = std::move(health_check_service_);

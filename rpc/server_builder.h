@@ -29,6 +29,7 @@
 #include "rpc/server_builder_option.h"
 #include "rpc/server_builder_plugin.h"
 #include "rpc/server_context.h"
+#include "rpc/server_interceptor.h"
 #include "rpc/service.h"
 
 namespace rpc {
@@ -134,6 +135,24 @@ class ServerBuilder {
     }
   }
 
+  // gRPC's experimental API.
+  class experimental_type {
+   public:
+    explicit experimental_type(ServerBuilder* builder) : builder_(*builder) {}
+    // Factories of interceptors, which see every call of the server; see
+    // server_interceptor.h. In place of those that were set before.
+    void SetInterceptorCreators(
+        std::vector<
+            std::unique_ptr<experimental::ServerInterceptorFactoryInterface>>
+            interceptor_creators) {
+      builder_.interceptor_factories_ = std::move(interceptor_creators);
+    }
+
+   private:
+    ServerBuilder& builder_;
+  };
+  experimental_type experimental() { return experimental_type(this); }
+
   // Null where it fails; the log says why, at level error. Once a builder.
   virtual std::unique_ptr<Server> BuildAndStart();
 
@@ -177,6 +196,7 @@ class ServerBuilder {
   std::vector<Service*> services_;
   std::vector<Service*> hosted_services_;  // none of the above
   std::shared_ptr<internal::MethodHandler> generic_handler_;
+  internal::ServerInterceptorFactories interceptor_factories_;
   std::string own_address_;
   bool has_queue_ = false;
   bool needs_queue_ = false;

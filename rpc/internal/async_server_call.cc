@@ -27,16 +27,31 @@ void AsyncRequest::Answer(AsyncServerCall* call) {
 
 bool AsyncRequest::FinalizeResult(void** tag, bool* ok) {
   // The user hears nothing of a call whose message does not parse.
-  if (*ok && !call_->Bind(target_)) {
-    if (Begin()) {
+  if (*ok && !is_bound_) {
+    is_bound_ = call_->Bind(target_);
+    if (!is_bound_ && Begin()) {
       handler_.Add(this);
       return false;
     }
-    *ok = false;
+    *ok = is_bound_;
+    if (*ok && !ShowInterceptors()) return false;
   }
   *tag = target_.tag;
   delete this;
   return true;
+}
+
+// There is another event when they are through. A queue that is shut down gives
+// none: then nobody waits for them.
+bool AsyncRequest::ShowInterceptors() {
+  ServerInterception* const interception = call_->interception();
+  if (interception == nullptr) return true;
+  interception->SerializeEarly();
+  const bool has_event = Begin();
+  interception->Arrive(target_.request, [this, has_event] {
+    if (has_event) target_.notification_queue->Push(this, true);
+  });
+  return !has_event;
 }
 
 void AsyncMethodHandler::Request(const AsyncRequest::Target& target) {
@@ -129,9 +144,9 @@ bool AsyncServerCall::Bind(const AsyncRequest::Target& target) {
     // It is there: the call came with it.
     StreamMessage received;
     BlockingOperation operation;
+    ReadNow(&received, &operation);
     BufferChain attachment;
-    ServerStream::Read(&received, target.request, &attachment, &operation);
-    if (!Decode(received, target.request, &attachment)) {
+    if (!DecodeNow(received, target.request, &attachment)) {
       RespondAtEnd(Status(), ConstMessageRef());
       Finished();
       return false;
@@ -181,32 +196,32 @@ void AsyncServerCall::Write(ConstMessageRef message, WriteOptions options,
 void AsyncServerCall::WriteAndFinish(ConstMessageRef message,
                                      WriteOptions options, const Status& status,
                                      void* tag) {
-  if (!BeginFinish()) return;
-  const bool is_wanted = IsWanted();
-  WriteAtEnd(message, std::move(options), status);
-  EndWithEvent(tag, is_wanted);
+  if (!BeginFinish(tag)) return;
+  WriteAtEnd(message, std::move(options), status, &ending_);
 }
 
 void AsyncServerCall::Finish(ConstMessageRef response, const Status& status,
                              void* tag) {
-  if (!BeginFinish()) return;
-  const bool is_wanted = IsWanted();
-  RespondAtEnd(status, response);
-  EndWithEvent(tag, is_wanted);
+  if (BeginFinish(tag)) RespondAtEnd(status, response, &ending_);
 }
 
-bool AsyncServerCall::BeginFinish() {
-  if (!std::exchange(finish_begun_, true)) return true;
+bool AsyncServerCall::BeginFinish(void* tag) {
+  if (!std::exchange(finish_begun_, true)) {
+    was_wanted_ = IsWanted();
+    finish_has_event_ = Begin(finish_, tag);
+    return true;
+  }
   Log(LogLevel::kError,
       "an asynchronous call was finished twice; the second Finish is left out");
   return false;
 }
 
 // Once the event is in the queue, the user may be through with the context.
-void AsyncServerCall::EndWithEvent(void* tag, bool was_wanted) {
-  const bool begun = Begin(finish_, tag);
+void AsyncServerCall::Ended() {
+  const bool has_event = finish_has_event_;
+  const bool was_wanted = was_wanted_;
   Drop();
-  if (begun) finish_.Complete(was_wanted);
+  if (has_event) finish_.Complete(was_wanted);
 }
 
 void AsyncServerCall::Finalize(Operation* operation, bool* ok) {

@@ -81,9 +81,13 @@ class AsyncRequest final : public CompletionQueueTag {
   bool FinalizeResult(void** tag, bool* ok) override;
 
  private:
+  // False: the user hears of the call when its interceptors have seen it.
+  bool ShowInterceptors();
+
   AsyncMethodHandler& handler_;
   const Target target_;
   AsyncServerCall* call_ = nullptr;
+  bool is_bound_ = false;
 };
 
 class AsyncServerCall final : public ServerStream {
@@ -105,12 +109,14 @@ class AsyncServerCall final : public ServerStream {
 
  private:
   friend class AsyncMethodHandler;
+  friend class AsyncRequest;
   friend class QueuedOperation<AsyncServerCall>;
   using Operation = QueuedOperation<AsyncServerCall>;
 
   bool DecodeRequest(IncomingFrame& frame, Status* error) override;
   void Run() override;
   void RunTask() override {}
+  bool ArrivesLater() const override { return true; }
   void OnEnded(bool cancelled) override;
   void OnComplete() override;
   void OnContextGone() override;
@@ -121,9 +127,9 @@ class AsyncServerCall final : public ServerStream {
   // Whether what is sent now goes anywhere.
   bool IsWanted() const { return !closed() && !IsCancelled(); }
   // False where it was called before, which is logged.
-  bool BeginFinish();
-  // Its event, when the status was sent.
-  void EndWithEvent(void* tag, bool was_wanted);
+  bool BeginFinish(void* tag);
+  // The status was sent: its event.
+  void Ended();
   void Finalize(Operation* operation, bool* ok);
   void ArmDone(ServerContext& context);
   // One operation less. The last one ends the handler's side, before the user
@@ -136,13 +142,25 @@ class AsyncServerCall final : public ServerStream {
   CompletionQueue* queue_ = nullptr;
   std::atomic<int64_t> holds_{1};  // Finish, and operations
   bool finish_begun_ = false;
+  bool finish_has_event_ = false;
+  bool was_wanted_ = false;  // when it was finished
   // Of the handler, under its lock: whether it waits, and where.
   bool waits_ = false;
   std::list<AsyncServerCall*>::iterator place_;
 
+  class Ending final : public StreamOperation {
+   public:
+    explicit Ending(AsyncServerCall* call) : call_(*call) {}
+    void Complete(bool /*ok*/) override { call_.Ended(); }
+
+   private:
+    AsyncServerCall& call_;
+  };
+
   StreamMessage received_;
   MessageRef read_message_;
   BufferChain* read_attachment_ = nullptr;
+  Ending ending_{this};
   Operation metadata_{this};
   Operation read_{this};
   Operation write_{this};

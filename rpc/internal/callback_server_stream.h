@@ -150,6 +150,7 @@ class CallbackServerStreamingHandler final : public MethodHandler {
     bool DecodeRequest(IncomingFrame& frame, Status* error) override {
       return DecodeOnlyMessage(frame, &request_, error);
     }
+    MessageRef request() override { return &request_; }
     ServerStreamReactor* CallHandler() override {
       return handler_.function_(context(), &request_);
     }

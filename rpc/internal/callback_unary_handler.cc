@@ -34,9 +34,13 @@ void CallbackServerCall::Finish(Status status) {
   Finished();
 }
 
-// The user may hold locks here that the reaction takes.
 void CallbackServerCall::SendInitialMetadata() {
-  if (SendInitialMetadataAlone() || !OweUnsentMetadata()) return;
+  if (!SendInitialMetadataAlone()) OnInitialMetadataUnsent();
+}
+
+// The user may hold locks here that the reaction takes.
+void CallbackServerCall::OnInitialMetadataUnsent() {
+  if (!OweUnsentMetadata()) return;
   if (!core().executor->Post(this)) ReportUnsentMetadata();
 }
 

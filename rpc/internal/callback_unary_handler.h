@@ -39,6 +39,7 @@ class CallbackServerCall : public ServerCall, private ServerCallbackUnary {
   void Run() final;
   void OnCutOff() final;
   void OnInitialMetadataSent(bool ok) final;
+  void OnInitialMetadataUnsent() final;
   // Finish may have the user's locks around it: OnDone goes to another thread.
   void CompleteLate() final;
   void RunTask() final {
@@ -91,6 +92,7 @@ class CallbackUnaryHandler final : public MethodHandler {
     bool DecodeRequest(IncomingFrame& frame, Status* error) override {
       return DecodeOnlyMessage(frame, &request_, error);
     }
+    MessageRef request() override { return &request_; }
     ServerUnaryReactor* CallHandler() override {
       response_.Clear();
       return handler_.function_(context(), &request_, &response_);
@@ -129,6 +131,7 @@ class CallbackUnaryHandler final : public MethodHandler {
                       "the method's MessageAllocator gave no messages");
       return false;
     }
+    MessageRef request() override { return messages_->request(); }
     ServerUnaryReactor* CallHandler() override {
       SetAllocatorState(messages_);
       return handler_.function_(context(), messages_->request(),

@@ -52,20 +52,25 @@ class ClientInterception::Operation : public InterceptedOperation {
 
 // One that sends, in its turn.
 class ClientInterception::SendOperation : public Operation,
-                                          protected SendOrder::Step {
+                                          private SendOrder::Step {
  public:
   SendOperation(ClientInterception* interception, const Stream& stream,
                 StreamOperation* operation)
-      : Operation(interception, stream, operation), kept_(stream) {
-    interception->send_order_.Enter(this);
+      : Operation(interception, stream, operation), kept_(stream) {}
+
+  void BeginInTurn() {
+    const Stream kept = kept_;
+    interception().send_order_.Enter(this);
   }
 
  private:
-  void Act() final { Go(); }
+  void Act() final { Begin(); }
+  // The order is needed for longer than this.
   void Await() final {
-    // The order is needed for longer than this.
-    const Stream stream = std::move(kept_);
-    interception().send_order_.Ready(this);
+    const Stream kept = std::move(kept_);
+    SendOrder& order = interception().send_order_;
+    Go();
+    order.Leave();
   }
 
   Stream kept_;
@@ -298,7 +303,8 @@ void ClientInterception::OnTryCancel() { ShowCancel(interceptors_); }
 
 void ClientInterception::Start(Stream stream, InterceptedMessage request,
                                StreamOperation* operation) {
-  (new StartOperation(this, stream, operation, std::move(request)))->Begin();
+  (new StartOperation(this, stream, operation, std::move(request)))
+      ->BeginInTurn();
 }
 
 void ClientInterception::Prepare(ConstMessageRef request) {
@@ -324,11 +330,11 @@ void ClientInterception::Write(Stream stream, ConstMessageRef message,
                                WriteOptions options,
                                StreamOperation* operation) {
   (new WriteOperation(this, stream, operation, message, std::move(options)))
-      ->Begin();
+      ->BeginInTurn();
 }
 
 void ClientInterception::WritesDone(Stream stream, StreamOperation* operation) {
-  (new WritesDoneOperation(this, stream, operation))->Begin();
+  (new WritesDoneOperation(this, stream, operation))->BeginInTurn();
 }
 
 void ClientInterception::WaitForInitialMetadata(Stream stream,

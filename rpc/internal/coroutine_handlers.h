@@ -61,6 +61,7 @@ class CoroutineUnaryHandler final : public MethodHandler {
     bool DecodeRequest(IncomingFrame& frame, Status* error) override {
       return DecodeOnlyMessage(frame, &request_, error);
     }
+    MessageRef request() override { return &request_; }
     StatusTask CallHandler() override {
       response_.Clear();
       return handler_.function_(context(), &request_, &response_);
@@ -133,6 +134,7 @@ class CoroutineServerStreamingHandler final : public MethodHandler {
     bool DecodeRequest(IncomingFrame& frame, Status* error) override {
       return DecodeOnlyMessage(frame, &request_, error);
     }
+    MessageRef request() override { return &request_; }
     StatusTask CallHandler() override {
       return handler_.function_(context(), &request_, &writer_);
     }

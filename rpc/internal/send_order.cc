@@ -5,29 +5,40 @@
 namespace rpc::internal {
 
 void SendOrder::Enter(Step* step) {
-  absl::MutexLock lock(&mutex_);
-  (first_ == nullptr ? first_ : last_->next_) = step;
-  last_ = step;
-}
-
-void SendOrder::Ready(Step* step) {
   {
     absl::MutexLock lock(&mutex_);
-    step->is_ready_ = true;
-    if (std::exchange(acts_, true)) return;
+    (first_ == nullptr ? first_ : last_->next_) = step;
+    last_ = step;
   }
-  while (Step* const first = TakeFirst()) first->Act();
+  Run();
 }
 
-SendOrder::Step* SendOrder::TakeFirst() {
+void SendOrder::Leave() {
+  {
+    absl::MutexLock lock(&mutex_);
+    occupied_ = false;
+  }
+  Run();
+}
+
+void SendOrder::Run() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (std::exchange(runs_, true)) return;
+  }
+  while (Step* const next = TakeNext()) next->Act();
+}
+
+SendOrder::Step* SendOrder::TakeNext() {
   absl::MutexLock lock(&mutex_);
-  Step* const first = first_;
-  if (first == nullptr || !first->is_ready_) {
-    acts_ = false;
+  Step* const next = occupied_ ? nullptr : first_;
+  if (next == nullptr) {
+    runs_ = false;
     return nullptr;
   }
-  first_ = first->next_;
-  return first;
+  first_ = next->next_;
+  occupied_ = true;
+  return next;
 }
 
 }  // namespace rpc::internal

@@ -1,12 +1,13 @@
-// Keeps what a call sends in the order in which the application sent it, where
-// interceptors may let go of a later thing before an earlier one.
+// Lets interceptors see what a call sends one thing after the other, in the
+// order in which the application sent it: the next is begun when the one before
+// it has gone through them and on its way.
 //
-//   order.Enter(&write);   // takes the next place
-//   ... interceptors ...
-//   order.Ready(&write);   // ends in write.Act(), once it is its turn
+//   order.Enter(&write);   // ends in write.Act(), once it is its turn
+//   ... interceptors, the transport ...
+//   order.Leave();         // the next may act
 //
-// Thread rule: any thread. Act runs on whichever thread made the last one
-// before it ready; one at a time.
+// Thread rule: any thread. Act runs on a thread in Enter or Leave, one at a
+// time; a long row of them does not nest.
 #ifndef VERBENA_RPC_INTERNAL_SEND_ORDER_H_
 #define VERBENA_RPC_INTERNAL_SEND_ORDER_H_
 
@@ -19,7 +20,8 @@ class SendOrder {
  public:
   class Step {
    public:
-    // May destroy the step, but not the SendOrder.
+    // Ends in Leave, at once or later. May destroy the step, but not the
+    // SendOrder.
     virtual void Act() = 0;
 
    protected:
@@ -28,20 +30,22 @@ class SendOrder {
    private:
     friend class SendOrder;
     Step* next_ = nullptr;
-    bool is_ready_ = false;
   };
 
   void Enter(Step* step);
-  void Ready(Step* step);
+  void Leave();
 
  private:
-  // The first, if its turn has come; null: nobody acts from now on.
-  Step* TakeFirst();
+  // Has steps act until there is none whose turn it is.
+  void Run();
+  // Null: nobody runs from now on.
+  Step* TakeNext();
 
   absl::Mutex mutex_;
-  Step* first_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  Step* first_ ABSL_GUARDED_BY(mutex_) = nullptr;  // not begun
   Step* last_ ABSL_GUARDED_BY(mutex_) = nullptr;
-  bool acts_ ABSL_GUARDED_BY(mutex_) = false;  // some thread, in Ready
+  bool occupied_ ABSL_GUARDED_BY(mutex_) = false;  // one acts, and has not left
+  bool runs_ ABSL_GUARDED_BY(mutex_) = false;      // some thread, in Run
 };
 
 }  // namespace rpc::internal

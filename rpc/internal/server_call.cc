@@ -71,6 +71,31 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
   return self;
 }
 
+CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
+                                       const ServerSink::Call& call,
+                                       IncomingFrame& frame) {
+  auto* self = static_cast<ServerCall*>(method->spare_calls.Take());
+  if (self == nullptr) self = NewCall(*core, *method);
+  self->Begin(core, method, call);
+  self->interception_ = std::make_shared<ServerInterception>(
+      static_cast<InterceptedCall*>(self), core->interceptor_factories,
+      call.path, method->type);
+  ServerInterception* const sink = self->interception();
+  // The handler may begin, and end, on any thread.
+  self->Detach();
+  self->KeepPeer();
+  CallbackScope scope(sink);
+  Status error;
+  if (self->Accept(frame, &error) || !self->gathering()) self->Arrive(error);
+  return sink;
+}
+
+void ServerCall::Arrive(const Status& error) {
+  const auto go_on = [this, error] { error.ok() ? Run() : Refuse(error); };
+  if (ArrivesLater()) return go_on();
+  interception_->Arrive(error.ok() ? request() : MessageRef(), go_on);
+}
+
 void ServerCall::Begin(ServerCore* core, ServerMethod* method,
                        const ServerSink::Call& call) {
   core_ = core;
@@ -127,7 +152,9 @@ void ServerCall::OnFrame(IncomingFrame& frame) {
   const std::unique_ptr<IncomingFrame> gathered = std::move(gathered_);
   CallbackScope scope(gathered.get());
   Status error;
-  if (DecodeRequest(*gathered, &error)) return Run();
+  const bool accepted = DecodeRequest(*gathered, &error);
+  if (interception_ != nullptr) return Arrive(error);
+  if (accepted) return Run();
   Refuse(error);
 }
 
@@ -175,6 +202,15 @@ void ServerCall::OnSent() {
   }
 }
 
+void ServerCall::SentNow() {
+  CallbackScope scope(interception());
+  if (TakePending(kPendingMetadata)) {
+    OnInitialMetadataSent(true);
+  } else {
+    OnMessageSent();
+  }
+}
+
 bool ServerCall::TakePending(Pending pending) {
   return (pending_.load(std::memory_order_relaxed) & pending) != 0 &&
          (pending_.fetch_and(~pending, std::memory_order_acq_rel) & pending) !=
@@ -191,20 +227,7 @@ ABSL_ATTRIBUTE_NOINLINE void ServerCall::DoPending(bool ok) {
 void ServerCall::OnClosed(const CallOutcome& outcome) {
   CallbackScope scope(this);
   transport_cut_off_ = nullptr;
-  if (ABSL_PREDICT_FALSE(!outcome.status.ok())) {
-    // Before pending_ is looked at: SendInitialMetadataAlone does it the other
-    // way round, and one of the two sees the other.
-    cut_off_.store(true, std::memory_order_seq_cst);
-    ChildCalls::Get().Cancel({core_->transport, handle_});
-    OnCutOff();
-    // Started by OnCutOff: the handler may have finished since.
-    if (owes_unsent_metadata()) {
-      OnInitialMetadataSent(false);
-      phase_.fetch_sub(kOwing, std::memory_order_acq_rel);
-    }
-    // Nobody serves it yet.
-    if (std::exchange(gathered_, nullptr) != nullptr) Finished();
-  }
+  if (ABSL_PREDICT_FALSE(!outcome.status.ok())) NoteCutOff();
   if (ABSL_PREDICT_FALSE(pending_.load(std::memory_order_seq_cst) != 0)) {
     DoPending(outcome.status.ok());
   }
@@ -219,11 +242,48 @@ void ServerCall::OnClosed(const CallOutcome& outcome) {
   if (before & kFinished) Complete();
 }
 
+ABSL_ATTRIBUTE_NOINLINE void ServerCall::NoteCutOff() {
+  // Before pending_ is looked at: TrySendInitialMetadata does it the other way
+  // round, and one of the two sees the other.
+  cut_off_.store(true, std::memory_order_seq_cst);
+  ChildCalls::Get().Cancel({core_->transport, handle_});
+  OnCutOff();
+  // Started by OnCutOff: the handler may have finished since.
+  if (owes_unsent_metadata()) {
+    OnInitialMetadataSent(false);
+    phase_.fetch_sub(kOwing, std::memory_order_acq_rel);
+  }
+  // Nobody serves it yet.
+  if (std::exchange(gathered_, nullptr) != nullptr) Finished();
+}
+
+// The interception holds the call: the handler's side ends later.
+void ServerCall::ClosedNow(const CallOutcome& outcome) {
+  CallbackScope scope(interception());
+  transport_cut_off_ = nullptr;
+  if (outcome.status.ok()) {
+    OnOrderlyEnd();
+  } else {
+    NoteCutOff();
+  }
+  if (pending_.load(std::memory_order_seq_cst) != 0) {
+    DoPending(outcome.status.ok());
+  }
+  const uint32_t before =
+      phase_.fetch_add(kClosed, std::memory_order_acq_rel);
+  if (before & kOwing) ReportUnsentMetadata();
+}
+
 void ServerCall::Finished() {
   if (ABSL_PREDICT_TRUE(CallbackScope::current() == this)) {
     finished_here_.store(true, std::memory_order_relaxed);
     return;
   }
+  if (interception_ != nullptr) return interception_->Finished();
+  FinishedNow();
+}
+
+void ServerCall::FinishedNow() {
   const uint32_t before =
       phase_.fetch_add(kFinished, std::memory_order_acq_rel);
   if (before == kClosed) CompleteLate();
@@ -247,6 +307,7 @@ void ServerCall::Complete() {
   if (ABSL_PREDICT_FALSE(!IsSmall())) {
     delete this;
   } else if (ABSL_PREDICT_FALSE(detached)) {
+    interception_.reset();
     // This thread may be none that calls come to.
     method_->spare_calls.GiveShared(this);
   } else {
@@ -328,11 +389,10 @@ inline bool ServerCall::EncodeResponse(const Response& response,
 void ServerCall::Respond(const Status& status, ConstMessageRef response,
                          bool last_act) {
   // The transport may have shut down meanwhile.
-  if (ABSL_PREDICT_FALSE(closed())) return;
   const auto* const message = response.lite();
-  if (ABSL_PREDICT_FALSE(!status.ok() || context_->sent_ != nullptr ||
-                         message == nullptr)) {
-    return RespondWithHeader(status, response, last_act);
+  if (ABSL_PREDICT_FALSE(closed() || !status.ok() ||
+                         context_->sent_ != nullptr || message == nullptr)) {
+    return RespondUnusually(status, response, last_act);
   }
   MessageScratch scratch;
   OutgoingFrame frame;
@@ -343,6 +403,19 @@ void ServerCall::Respond(const Status& status, ConstMessageRef response,
   frame.end = true;
   frame.last_act = last_act && CallbackScope::current() == this;
   core_->transport->Send(handle_, std::move(frame));
+}
+
+void ServerCall::RespondUnusually(const Status& status,
+                                  ConstMessageRef response, bool last_act) {
+  if (interception_ != nullptr) {
+    interception_->Respond(status, response, nullptr);
+  } else if (!closed()) {
+    RespondWithHeader(status, response, last_act);
+  }
+}
+
+void ServerCall::RespondNow(const Status& status, ConstMessageRef response) {
+  if (!closed()) RespondWithHeader(status, response, /*last_act=*/false);
 }
 
 void ServerCall::RespondWithHeader(const Status& status,
@@ -424,6 +497,16 @@ bool ServerCall::SendMessage(ConstMessageRef message, BufferChain&& attachment,
 }
 
 bool ServerCall::SendInitialMetadataAlone() {
+  if (interception_ == nullptr) return TrySendInitialMetadata();
+  interception_->SendInitialMetadata();
+  return true;
+}
+
+void ServerCall::SendInitialMetadataNow() {
+  if (!TrySendInitialMetadata()) OnInitialMetadataUnsent();
+}
+
+bool ServerCall::TrySendInitialMetadata() {
   if (initial_metadata_sent_) return true;
   initial_metadata_sent_ = true;
   std::string header;
@@ -454,11 +537,16 @@ bool ServerCall::IsCancelled() const {
   if (cut_off_.load(std::memory_order_relaxed)) return true;
   if (finished() || closed()) return false;
   // A handler that runs within OnCall hears of OnClosed too late.
-  return CallbackScope::current() == this && transport_cut_off_ != nullptr &&
+  const bool within_callback =
+      CallbackScope::current() == (interception_ == nullptr
+                                       ? static_cast<const void*>(this)
+                                       : interception_.get());
+  return within_callback && transport_cut_off_ != nullptr &&
          transport_cut_off_->load(std::memory_order_relaxed);
 }
 
 void ServerCall::Cancel() {
+  if (interception_ != nullptr) interception_->OnTryCancel();
   CancelWith(absl::CancelledError("Cancelled by the server"));
 }
 
@@ -484,6 +572,29 @@ void ServerCall::KeepPeer() {
 
 std::string ServerCall::peer() const {
   return arrival_ == nullptr ? kept_peer_ : std::string(arrival_->peer);
+}
+
+// ---- For interceptors.
+
+// It has metadata to send, if none yet: so Respond takes the long way.
+ServerContextBase* ServerCall::intercepted_context() {
+  context_->sent();
+  return context_;
+}
+
+MetadataMap* ServerCall::sent_initial_metadata() {
+  return &context_->sent().initial;
+}
+
+MetadataMap* ServerCall::sent_trailing_metadata() {
+  return &context_->sent().trailing;
+}
+
+ReceivedMetadataMap* ServerCall::received_metadata() {
+  if (context_->received_ == nullptr) {
+    context_->received_ = std::make_unique<ReceivedMetadata>();
+  }
+  return context_->received_->mutable_initial();
 }
 
 }  // namespace rpc::internal

@@ -7,6 +7,11 @@
 // OnCall and on the transport's callbacks alone. Any other call is "detached":
 // counted, so that the server waits for it, and ended by exchanges on phase_.
 //
+// On a server with interceptors a call is always detached, its sink is its
+// interception (server_interception.h), and what its handler sends goes through
+// that. Calls of other servers look at a null pointer, where they take a long
+// way anyway.
+//
 // SyncServerCall, CallbackServerCall and ServerStream (their files) are its
 // kinds; below them templates add the messages.
 #ifndef VERBENA_RPC_INTERNAL_SERVER_CALL_H_
@@ -25,6 +30,7 @@
 #include "rpc/internal/message_codec.h"
 #include "rpc/internal/message_ref.h"
 #include "rpc/internal/server_core.h"
+#include "rpc/internal/server_interception.h"
 #include "rpc/server_context.h"
 #include "rpc/status.h"
 #include "rpc/transport.h"
@@ -33,6 +39,7 @@ namespace rpc::internal {
 
 class ServerCall : public CallSink,
                    public FreeListNode,
+                   protected InterceptedCall,
                    protected ServerCallControl,
                    protected Executor::Task {
  public:
@@ -46,6 +53,10 @@ class ServerCall : public CallSink,
   // result. The handler may run within.
   static CallSink* Serve(ServerCore* core, ServerMethod* method,
                          const ServerSink::Call& call, IncomingFrame& frame);
+  // The same on a server with interceptors.
+  static CallSink* ServeIntercepted(ServerCore* core, ServerMethod* method,
+                                    const ServerSink::Call& call,
+                                    IncomingFrame& frame);
 
   // The message may come after the first frame: a generic client streams
   // always.
@@ -63,11 +74,20 @@ class ServerCall : public CallSink,
   // Takes in the first frame, but for its header. False where it is refused,
   // with the reason.
   virtual bool DecodeRequest(IncomingFrame& frame, Status* error) = 0;
+  // The client's only message, once DecodeRequest took it in; none: it streams.
+  virtual MessageRef request() { return MessageRef(); }
+  // Whether interceptors see it when it is bound to a user's context, and not
+  // before Run.
+  virtual bool ArrivesLater() const { return false; }
   // The call was cut off; once, before it is completed.
   virtual void OnCutOff() {}
+  // It ended in order; of calls with interceptors.
+  virtual void OnOrderlyEnd() {}
   // Initial metadata that was sent alone left, or did not before the call
   // ended.
   virtual void OnInitialMetadataSent(bool ok) {}
+  // They were not sent, as the call is cut off, and nothing else tells.
+  virtual void OnInitialMetadataUnsent() {}
   // What SendMessage said false of is sent.
   virtual void OnMessageSent() {}
   // The handler's side finished after the transport's, on this thread, which
@@ -91,6 +111,8 @@ class ServerCall : public CallSink,
 
   // The handler's side has sent all it will and touches the call no more.
   void Finished();
+  // Null: the server has no interceptors.
+  ServerInterception* interception() const { return interception_.get(); }
   // Gives the object back; the last thing that happens to it.
   void Complete();
 
@@ -165,6 +187,7 @@ class ServerCall : public CallSink,
   void KeepPeer();
   // The method as the client named it, within OnCall; else empty.
   std::string_view path() const {
+    if (interception_ != nullptr) return interception_->method();
     return arrival_ == nullptr ? std::string_view() : arrival_->path;
   }
 
@@ -173,7 +196,8 @@ class ServerCall : public CallSink,
   }
   bool finished() const {
     return finished_here_.load(std::memory_order_relaxed) ||
-           (phase_.load(std::memory_order_acquire) & kFinished) != 0;
+           (phase_.load(std::memory_order_acquire) & kFinished) != 0 ||
+           (interception_ != nullptr && interception_->finished());
   }
   // It is not kept for another call. REQUIRES: finished().
   void KeepNoMore() { moved_bytes_ = kMaxRetainedBytes + 1; }
@@ -190,6 +214,18 @@ class ServerCall : public CallSink,
   std::string peer() const final;
   ParentCall AddChild(const std::shared_ptr<ChildCall>& child) final;
 
+  // InterceptedCall
+  void FrameNow(IncomingFrame& frame) final { OnFrame(frame); }
+  void SentNow() final;
+  void ClosedNow(const CallOutcome& outcome) final;
+  void SendInitialMetadataNow() final;
+  void RespondNow(const Status& status, ConstMessageRef response) final;
+  void FinishedNow() final;
+  ServerContextBase* intercepted_context() final;
+  MetadataMap* sent_initial_metadata() final;
+  MetadataMap* sent_trailing_metadata() final;
+  ReceivedMetadataMap* received_metadata() final;
+
  private:
   // kOwing: whoever ends second leaves completing to ReportUnsentMetadata.
   enum Phase : uint32_t { kFinished = 1, kClosed = 2, kOwing = 4 };
@@ -202,12 +238,21 @@ class ServerCall : public CallSink,
   // not complete.
   bool Accept(IncomingFrame& frame, Status* error);
   void Gather(IncomingFrame& frame);
+  // Shows interceptors what came, and goes on: `error` is of DecodeRequest.
+  void Arrive(const Status& error);
+  // Tells the handler's side that the call was cut off.
+  void NoteCutOff();
   bool AcceptHeader(IncomingFrame& frame, Status* error);
   // `response`: MessageLite or ConstMessageRef.
   template <class Response>
   bool EncodeResponse(const Response& response, MessageScratch& scratch,
                       OutgoingFrame& frame, Status* error);
   Status EncodeInitialHeader(std::string& header);
+  // As SendInitialMetadataAlone, without interceptors.
+  bool TrySendInitialMetadata();
+  // Respond, off the common way: with interceptors, or RespondWithHeader.
+  void RespondUnusually(const Status& status, ConstMessageRef response,
+                        bool last_act);
   // Respond for an error, where there is metadata, and for messages that are
   // not protobuf's.
   void RespondWithHeader(const Status& status, ConstMessageRef response,
@@ -236,6 +281,7 @@ class ServerCall : public CallSink,
   std::unique_ptr<IncomingFrame> gathered_;
   const ServerSink::Call* arrival_ = nullptr;  // valid within OnCall
   std::string kept_peer_;
+  std::shared_ptr<ServerInterception> interception_;
 };
 
 }  // namespace rpc::internal

@@ -16,6 +16,8 @@
 #include "rpc/internal/handler_pacer.h"
 #include "rpc/internal/message_codec.h"
 #include "rpc/internal/method_handler.h"
+#include "rpc/internal/rpc_method.h"
+#include "rpc/internal/server_interception.h"
 #include "rpc/transport.h"
 
 namespace rpc {
@@ -52,17 +54,23 @@ struct ServerCore {
   size_t max_waiting_calls = 0;   // of a method, for a thread or a request
   Executor* executor = nullptr;
   ContextAllocator* context_allocator = nullptr;  // or none
+  // Null: calls have no interceptors.
+  const ServerInterceptorFactories* interceptor_factories = nullptr;
   DetachedCalls detached;
 };
 
 // A method of a server. Its handler lives as long, whatever becomes of the
 // service.
 struct ServerMethod {
-  explicit ServerMethod(std::shared_ptr<MethodHandler> method_handler)
-      : owned_handler(std::move(method_handler)), handler(*owned_handler) {}
+  ServerMethod(std::shared_ptr<MethodHandler> method_handler,
+               RpcMethod::RpcType method_type)
+      : owned_handler(std::move(method_handler)),
+        handler(*owned_handler),
+        type(method_type) {}
 
   const std::shared_ptr<MethodHandler> owned_handler;
   MethodHandler& handler;
+  const RpcMethod::RpcType type;
   HandlerPacer pacer;
   FreeList spare_calls;  // of ServerCall
 };

@@ -46,8 +46,10 @@ void ServerStream::OnInitialMetadataSent(bool ok) {
   if (metadata != nullptr) metadata->Complete(ok);
 }
 
+void ServerStream::OnOrderlyEnd() { EndOperations(/*cancelled=*/false); }
+
 void ServerStream::OnClosed(const CallOutcome& outcome) {
-  if (outcome.status.ok()) EndOperations(/*cancelled=*/false);
+  if (outcome.status.ok()) OnOrderlyEnd();
   ServerCall::OnClosed(outcome);
 }
 
@@ -78,8 +80,20 @@ void ServerStream::OnComplete() {
 
 // ---- Operations.
 
+void ServerStream::Read(StreamMessage* received, MessageRef message,
+                        BufferChain* attachment, StreamOperation* operation) {
+  if (interception() == nullptr) return ReadNow(received, operation);
+  interception()->Read(received, message, attachment, operation);
+}
+
+// With interceptors, it was decoded for them.
 bool ServerStream::Decode(StreamMessage& received, MessageRef message,
                           BufferChain* attachment) {
+  return interception() != nullptr || DecodeNow(received, message, attachment);
+}
+
+bool ServerStream::DecodeNow(StreamMessage& received, MessageRef message,
+                             BufferChain* attachment) {
   Status error;
   const bool decoded = DecodeAnyMessage(received.message, message, &error);
   if (attachment != nullptr) *attachment = std::move(received.attachment);
@@ -94,8 +108,21 @@ bool ServerStream::Decode(StreamMessage& received, MessageRef message,
   return decoded;
 }
 
+void ServerStream::FailWrite(Status error) {
+  absl::MutexLock lock(&mutex_);
+  error_ = std::move(error);
+}
+
 void ServerStream::Write(ConstMessageRef message, WriteOptions options,
                          StreamOperation* operation) {
+  if (interception() == nullptr) {
+    return WriteNow(message, std::move(options), operation);
+  }
+  interception()->Write(message, std::move(options), operation);
+}
+
+void ServerStream::WriteNow(ConstMessageRef message, WriteOptions options,
+                            StreamOperation* operation) {
   bool ok;
   {
     absl::MutexLock lock(&mutex_);
@@ -132,27 +159,33 @@ void ServerStream::SendInitialMetadata(StreamOperation* operation) {
   SendInitialMetadataAlone();
 }
 
-void ServerStream::RespondAtEnd(Status status, ConstMessageRef response) {
+void ServerStream::RespondAtEnd(Status status, ConstMessageRef response,
+                                StreamOperation* operation) {
   if (status.ok()) {
     absl::MutexLock lock(&mutex_);
     status = error_;
   }
+  if (interception() != nullptr) {
+    return interception()->Respond(status, response, operation);
+  }
   Respond(status, response);
+  if (operation != nullptr) operation->Complete(true);
 }
 
 void ServerStream::WriteAtEnd(ConstMessageRef message, WriteOptions options,
-                              Status status) {
+                              Status status, StreamOperation* operation) {
   bool sent = false;
-  Status error;
   if (status.ok()) {
     SetAttachment(std::move(options.attachment()));
-    RespondAtEnd(std::move(status), message);
-  } else if (SendMessage(message, std::move(options.attachment()), &sent,
-                         &error)) {
-    Respond(status, ConstMessageRef());
-  } else {
-    Respond(error, ConstMessageRef());
+    return RespondAtEnd(std::move(status), message, operation);
   }
+  if (interception() != nullptr) {
+    interception()->Write(message, std::move(options), nullptr);
+  } else if (Status error; !SendMessage(
+                 message, std::move(options.attachment()), &sent, &error)) {
+    status = std::move(error);
+  }
+  RespondAtEnd(std::move(status), ConstMessageRef(), operation);
 }
 
 }  // namespace rpc::internal

@@ -31,10 +31,8 @@ class ServerStream : public ServerCall {
 
   // False: there is no further message. What is for Decode is said here, too,
   // as of ClientStream.
-  void Read(StreamMessage* received, MessageRef /*message*/,
-            BufferChain* /*attachment*/, StreamOperation* operation) {
-    inbox_.Take(received, operation);
-  }
+  void Read(StreamMessage* received, MessageRef message,
+            BufferChain* attachment, StreamOperation* operation);
   // Parses what was read, and is done with it. False where it does not parse:
   // the call ends with INTERNAL then, unless the handler says something else.
   // `attachment` may be null.
@@ -47,10 +45,22 @@ class ServerStream : public ServerCall {
   // Sends it now, and not with the first message; at most once.
   void SendInitialMetadata(StreamOperation* operation);
   // Ends the call. `status` is the handler's; `response` none: there were
-  // several. What went wrong unseen takes the place of OK.
-  void RespondAtEnd(Status status, ConstMessageRef response);
+  // several. What went wrong unseen takes the place of OK. `operation`, where
+  // it is not null, is done when `response` is not needed any more.
+  void RespondAtEnd(Status status, ConstMessageRef response,
+                    StreamOperation* operation = nullptr);
   // Write and RespondAtEnd, by one frame where `status` is OK.
-  void WriteAtEnd(ConstMessageRef message, WriteOptions options, Status status);
+  void WriteAtEnd(ConstMessageRef message, WriteOptions options, Status status,
+                  StreamOperation* operation = nullptr);
+
+  // The same without interceptors.
+  void ReadNow(StreamMessage* message, StreamOperation* operation) final {
+    inbox_.Take(message, operation);
+  }
+  bool DecodeNow(StreamMessage& received, MessageRef message,
+                 BufferChain* attachment) final;
+  void WriteNow(ConstMessageRef message, WriteOptions options,
+                StreamOperation* operation) final;
 
   void OnComplete() override;
 
@@ -61,6 +71,8 @@ class ServerStream : public ServerCall {
   void OnMessageSent() final;
   void OnInitialMetadataSent(bool ok) final;
   void OnCutOff() final;
+  void OnOrderlyEnd() final;
+  void FailWrite(Status error) final;
   // Nothing comes or goes any more; `cancelled`: nobody waits for the rest of
   // the stream.
   virtual void OnEnded(bool /*cancelled*/) {}

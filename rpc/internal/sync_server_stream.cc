@@ -31,7 +31,9 @@ bool SyncServerStream::BlockingWrite(ConstMessageRef message,
 
 void SyncServerStream::RespondAndFinish(Status status,
                                         ConstMessageRef response) {
-  RespondAtEnd(std::move(status), response);
+  BlockingOperation responded;
+  RespondAtEnd(std::move(status), response, &responded);
+  Wait(responded);
   Finished();
 }
 

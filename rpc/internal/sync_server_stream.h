@@ -33,7 +33,8 @@ class SyncServerStream : public ServerStream {
  protected:
   SyncServerStream() : ServerStream(&context_) {}
 
-  // Runs the user's function and then RespondAndFinish.
+  // Runs the user's function and then RespondAndFinish, which waits for
+  // interceptors only.
   virtual void RunHandler() = 0;
   void RespondAndFinish(Status status, ConstMessageRef response);
   // The same where the user's function threw `error`.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "rpc/internal/message_ref.h"
 #include "rpc/internal/method_handler.h"
 #include "rpc/internal/sync_server_stream.h"
 #include "rpc/server_context.h"
@@ -76,6 +77,7 @@ class ServerStreamingHandler final : public MethodHandler {
     bool DecodeRequest(IncomingFrame& frame, Status* error) override {
       return DecodeOnlyMessage(frame, &request_, error);
     }
+    MessageRef request() override { return &request_; }
     void RunHandler() override {
       ServerWriter<Response> writer(this);
       try {

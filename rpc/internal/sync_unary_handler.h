@@ -9,6 +9,7 @@
 
 #include <exception>
 
+#include "rpc/internal/message_ref.h"
 #include "rpc/internal/method_handler.h"
 #include "rpc/internal/server_call.h"
 #include "rpc/internal/thrown.h"
@@ -60,6 +61,7 @@ class RpcMethodHandler final : public MethodHandler {
     bool DecodeRequest(IncomingFrame& frame, Status* error) override {
       return DecodeOnlyMessage(frame, &request_, error);
     }
+    MessageRef request() override { return &request_; }
     void RunHandler() override {
       response_.Clear();
       try {

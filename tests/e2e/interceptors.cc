@@ -112,6 +112,23 @@ rpc::experimental::Interceptor* ActingFactory::CreateClientInterceptor(
   return act_ == nullptr ? nullptr : new ActingInterceptor(act_);
 }
 
+rpc::experimental::Interceptor* ActingFactory::CreateServerInterceptor(
+    rpc::experimental::ServerRpcInfo* /*info*/) {
+  return CreateClientInterceptor(nullptr);
+}
+
+std::vector<
+    std::unique_ptr<rpc::experimental::ServerInterceptorFactoryInterface>>
+ServerFactories(const std::vector<Act>& acts) {
+  std::vector<
+      std::unique_ptr<rpc::experimental::ServerInterceptorFactoryInterface>>
+      factories;
+  for (const Act& act : acts) {
+    factories.push_back(std::make_unique<ActingFactory>(act));
+  }
+  return factories;
+}
+
 std::shared_ptr<rpc::Channel> InterceptedChannel(const std::string& address,
                                                  const std::vector<Act>& acts) {
   std::vector<

@@ -65,12 +65,15 @@ class OtherThread {
 
 // Makes interceptors of both sides.
 class ActingFactory final
-    : public rpc::experimental::ClientInterceptorFactoryInterface {
+    : public rpc::experimental::ClientInterceptorFactoryInterface,
+      public rpc::experimental::ServerInterceptorFactoryInterface {
  public:
   explicit ActingFactory(Act act) : act_(std::move(act)) {}
 
   rpc::experimental::Interceptor* CreateClientInterceptor(
       rpc::experimental::ClientRpcInfo* info) override;
+  rpc::experimental::Interceptor* CreateServerInterceptor(
+      rpc::experimental::ServerRpcInfo* info) override;
 
  private:
   const Act act_;
@@ -80,6 +83,11 @@ class ActingFactory final
 // none is a factory that makes none.
 std::shared_ptr<rpc::Channel> InterceptedChannel(const std::string& address,
                                                  const std::vector<Act>& acts);
+
+// The same for a server's builder.
+std::vector<
+    std::unique_ptr<rpc::experimental::ServerInterceptorFactoryInterface>>
+ServerFactories(const std::vector<Act>& acts);
 
 }  // namespace e2e
 
