@@ -47,16 +47,16 @@ ClientContext::SentMetadata& ClientContext::sent() {
 std::unique_ptr<ClientContext> ClientContext::FromServerContext(
     const ServerContextBase& server_context, PropagationOptions options) {
   auto context = std::make_unique<ClientContext>();
-  auto parent = std::make_unique<Parent>();
-  if (options.deadline()) parent->deadline = server_context.deadline_;
+  // All of it is there before another thread may cancel.
+  Parent& parent = *(context->sent().parent = std::make_unique<Parent>());
+  if (options.deadline()) parent.deadline = server_context.deadline_;
   if (options.cancellation()) {
     if (server_context.call_ != nullptr) {
-      parent->CancelWith(*server_context.call_, context.get());
+      parent.CancelWith(*server_context.call_, context.get());
     } else if (server_context.IsCancelled()) {
       context->TryCancel();
     }
   }
-  context->sent().parent = std::move(parent);
   return context;
 }
 
