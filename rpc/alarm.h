@@ -25,6 +25,11 @@ namespace rpc {
 class Alarm {
  public:
   Alarm();
+  // The same and Set.
+  template <class T>
+  Alarm(CompletionQueue* queue, const T& deadline, void* tag) {
+    Set(queue, deadline, tag);
+  }
   // Cancels it.
   ~Alarm();
   Alarm(Alarm&& other) noexcept;

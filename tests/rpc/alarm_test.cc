@@ -32,6 +32,17 @@ Event Next(CompletionQueue& queue) {
   return event;
 }
 
+TEST(AlarmTest, MayBeSetAsItIsMade) {
+  CompletionQueue queue;
+  int tag = 0;
+  const absl::Time time = absl::Now() + kSoon;
+  const Alarm alarm(&queue, time, &tag);
+  const Event event = Next(queue);
+  EXPECT_TRUE(event.ok);
+  EXPECT_EQ(event.tag, &tag);
+  EXPECT_GE(absl::Now(), time);
+}
+
 TEST(AlarmTest, GivesAnEventAtItsTime) {
   CompletionQueue queue;
   Alarm alarm;
