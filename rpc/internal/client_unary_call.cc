@@ -1,11 +1,13 @@
 #include "rpc/internal/client_unary_call.h"
 
+#include <exception>
 #include <utility>
 
 #include "absl/base/optimization.h"
 #include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
+#include "rpc/internal/thrown.h"
 #include "rpc/internal/unary_over_stream.h"
 
 namespace rpc::internal {
@@ -273,7 +275,11 @@ void CallbackCall::CallBack(void (FreeList::*give_back)(FreeListNode*)) {
   const std::function<void(Status)> callback = std::move(callback_);
   Status status = TakeStatus();
   (CallbackCalls().*give_back)(this);
-  callback(std::move(status));
+  try {
+    callback(std::move(status));
+  } catch (...) {
+    LogThrown("a call's callback", std::current_exception());
+  }
 }
 
 void CallbackCall::OnDone() { CallBack(&FreeList::Give); }

@@ -1,10 +1,12 @@
 // Goal: a handler that throws ends its call with UNKNOWN, and neither the
-// process nor other calls. Method: services whose handlers do nothing else, of
-// the blocking and of the callback API, and a call of each kind.
+// process nor other calls; nor does a client's callback. Method: services whose
+// handlers do nothing else, of the blocking and of the callback API, and a call
+// of each kind.
 #include <memory>
 #include <stdexcept>
 #include <string>
 
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "rpc/rpc.h"
 #include "tests/e2e/endpoints.h"
@@ -121,6 +123,24 @@ TEST_P(ThrowingHandlersTest, Bidi) {
   const auto stream = stub_->Chat(&context);
   stream->Write(Item());
   ExpectUnknown(stream->Finish());
+}
+
+TEST(ThrowingCallbackTest, IsLeftBehind) {
+  Server server;
+  const Client client(server.address());
+  for (int i = 0; i < 3; ++i) {
+    TimedContext context;
+    const Nothing request;
+    Observation response;
+    absl::Notification done;
+    client.stub().async()->Observe(&context, &request, &response,
+                                   [&](const rpc::Status& status) {
+                                     EXPECT_OK(status);
+                                     done.Notify();
+                                     throw 5;
+                                   });
+    done.WaitForNotification();
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Apis, ThrowingHandlersTest, testing::Bool(),
