@@ -29,8 +29,7 @@ ClientReactorStream::ClientReactorStream(std::shared_ptr<ClientStream> stream,
     : stream_(std::move(stream)),
       reactor_(*reactor),
       request_(request),
-      response_(response),
-      early_(std::in_place) {}
+      response_(response) {}
 
 void ClientReactorStream::Create(ChannelInterface* channel,
                                  const RpcMethod& method,
@@ -52,15 +51,19 @@ void ClientReactorStream::StartCall() {
   Hold(2);
   stream_->WaitForInitialMetadata(&metadata_);
   stream_->WaitForEnd(&closed_);
-  Early early = std::move(*early_);
-  early_.reset();
   stream_->StartCall(request_);
-  if (early.message.has_message()) {
-    stream_->Write(early.message, std::move(early.options), &write_);
-  }
-  if (early.writes_done) stream_->WritesDone(&writes_done_);
+  StartWhatWasEarly();
   Release();
   Continue();
+}
+
+void ClientReactorStream::StartWhatWasEarly() {
+  absl::MutexLock lock(&early_mutex_);
+  if (early_.message.has_message()) {
+    stream_->Write(early_.message, std::move(early_.options), &write_);
+  }
+  if (early_.writes_done) stream_->WritesDone(&writes_done_);
+  started_.store(true, std::memory_order_release);
 }
 
 void ClientReactorStream::Read(MessageRef message, BufferChain* attachment) {
@@ -74,22 +77,28 @@ void ClientReactorStream::Read(MessageRef message, BufferChain* attachment) {
 void ClientReactorStream::Write(ConstMessageRef message, WriteOptions options) {
   UserScope scope;
   Hold();
-  if (early_.has_value()) {
-    early_->message = message;
-    early_->options = std::move(options);
-  } else {
-    stream_->Write(message, std::move(options), &write_);
+  if (!started_.load(std::memory_order_acquire)) {
+    absl::MutexLock lock(&early_mutex_);
+    if (!started_.load(std::memory_order_relaxed)) {
+      early_.message = message;
+      early_.options = std::move(options);
+      return;
+    }
   }
+  stream_->Write(message, std::move(options), &write_);
 }
 
 void ClientReactorStream::WritesDone() {
   UserScope scope;
   Hold();
-  if (early_.has_value()) {
-    early_->writes_done = true;
-  } else {
-    stream_->WritesDone(&writes_done_);
+  if (!started_.load(std::memory_order_acquire)) {
+    absl::MutexLock lock(&early_mutex_);
+    if (!started_.load(std::memory_order_relaxed)) {
+      early_.writes_done = true;
+      return;
+    }
   }
+  stream_->WritesDone(&writes_done_);
 }
 
 void ClientReactorStream::RemoveHold() {

@@ -6,10 +6,12 @@
 #ifndef VERBENA_RPC_INTERNAL_CLIENT_REACTOR_STREAM_H_
 #define VERBENA_RPC_INTERNAL_CLIENT_REACTOR_STREAM_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <optional>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "rpc/buffer.h"
 #include "rpc/channel_interface.h"
 #include "rpc/client_context.h"
@@ -106,6 +108,9 @@ class ClientReactorStream final : private Reactions, private Executor::Task {
     ClientReactorStream& stream_;
   };
 
+  // Begins it, once the call has begun.
+  void StartWhatWasEarly();
+
   // What was asked for before StartCall.
   struct Early {
     ConstMessageRef message;
@@ -117,7 +122,11 @@ class ClientReactorStream final : private Reactions, private Executor::Task {
   ClientStreamReactor& reactor_;
   const ConstMessageRef request_;
   const MessageRef response_;
-  std::optional<Early> early_;  // until StartCall
+
+  // Another thread, with a hold, may write while StartCall begins.
+  std::atomic<bool> started_{false};
+  absl::Mutex early_mutex_;
+  Early early_ ABSL_GUARDED_BY(early_mutex_);
 
   StreamMessage received_;
   MessageRef read_message_;

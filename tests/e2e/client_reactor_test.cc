@@ -329,6 +329,31 @@ TEST_F(ClientReactorTest, OnDoneWaitsForHolds) {
   EXPECT_OK(reactor.Wait());
 }
 
+TEST_F(ClientReactorTest, AnotherThreadMayWriteWhileTheCallStarts) {
+  for (int round = 0; round < 200; ++round) {
+    TimedContext context;
+    BidiReactor reactor;
+    reactor.on_write = [&](bool ok) {
+      EXPECT_TRUE(ok);
+      reactor.WritesDone();
+    };
+    request_ = ParcelOf(kSmall);
+    stub_->async()->Chat(&context, &reactor);
+    reactor.AddHold();
+    std::atomic<bool> go{false};
+    std::thread writer([&] {
+      while (!go) std::this_thread::yield();
+      reactor.StartWrite(&request_);
+      reactor.RemoveHold();
+    });
+    go = true;
+    reactor.StartCall();
+    EXPECT_OK(reactor.Wait());
+    writer.join();
+    EXPECT_THAT(reactor.log(), Contains("write").Times(1));
+  }
+}
+
 TEST_F(ClientReactorTest, AHoldMayBeRemovedByAReaction) {
   for (int i = 0; i < 50; ++i) {
     TimedContext context;
