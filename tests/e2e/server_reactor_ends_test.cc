@@ -59,12 +59,12 @@ class ServerReactorEndsTest : public testing::Test {
   // The next Chat's handler does `first` and returns `reactor`.
   template <class First>
   void Serve(ServerBidi& reactor, First first) {
+    begun_.emplace();
     service_.chat = [this, &reactor, first](Context*) {
       first();
       begun_->Notify();
       return &reactor;
     };
-    begun_.emplace();
   }
 
   ReactorService service_;

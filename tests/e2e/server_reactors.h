@@ -21,6 +21,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "rpc/rpc.h"
 #include "tests/e2e/parcels.rpc.pb.h"
@@ -112,16 +114,42 @@ using ServerRead = ServerReactor<rpc::ServerReadReactor<Parcel>>;
 using ServerWrite = ServerReactor<rpc::ServerWriteReactor<Parcel>>;
 using ServerBidi = ServerReactor<rpc::ServerBidiReactor<Parcel, Parcel>>;
 
-// Thread-safe, as services are; functions are set before calls come.
+// A function that one thread sets and others call, who see what was written
+// before it was set: the wire between them is no synchronization to a
+// sanitizer.
+template <class Signature>
+class SharedFunction {
+ public:
+  SharedFunction& operator=(std::function<Signature> function) {
+    absl::MutexLock lock(&mutex_);
+    function_ = std::move(function);
+    return *this;
+  }
+  template <class... Arguments>
+  auto operator()(Arguments... arguments) {
+    std::function<Signature> function;
+    {
+      absl::MutexLock lock(&mutex_);
+      function = function_;
+    }
+    return function(arguments...);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::function<Signature> function_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Thread-safe, as services are.
 class ReactorService final : public Parcels::CallbackService {
  public:
   using Context = rpc::CallbackServerContext;
-  std::function<rpc::ServerUnaryReactor*(Context*, const Parcel*, Parcel*)>
+  SharedFunction<rpc::ServerUnaryReactor*(Context*, const Parcel*, Parcel*)>
       unary;
-  std::function<rpc::ServerReadReactor<Parcel>*(Context*, Parcel*)> upload;
-  std::function<rpc::ServerWriteReactor<Parcel>*(Context*, const Parcel*)>
+  SharedFunction<rpc::ServerReadReactor<Parcel>*(Context*, Parcel*)> upload;
+  SharedFunction<rpc::ServerWriteReactor<Parcel>*(Context*, const Parcel*)>
       download;
-  std::function<rpc::ServerBidiReactor<Parcel, Parcel>*(Context*)> chat;
+  SharedFunction<rpc::ServerBidiReactor<Parcel, Parcel>*(Context*)> chat;
 
  private:
   rpc::ServerUnaryReactor* Unary(Context* context, const Parcel* request,
