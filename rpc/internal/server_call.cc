@@ -269,8 +269,7 @@ void ServerCall::ClosedNow(const CallOutcome& outcome) {
   if (pending_.load(std::memory_order_seq_cst) != 0) {
     DoPending(outcome.status.ok());
   }
-  const uint32_t before =
-      phase_.fetch_add(kClosed, std::memory_order_acq_rel);
+  const uint32_t before = phase_.fetch_add(kClosed, std::memory_order_acq_rel);
   if (before & kOwing) ReportUnsentMetadata();
 }
 
