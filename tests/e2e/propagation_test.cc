@@ -158,9 +158,11 @@ TEST_F(PropagationTest, CancellingAChildLeavesItsParentAlone) {
     });
     child_status_ = CallBack(context.get());
     canceller.join();
+    handler_returned_.Notify();
     return rpc::Status::OK;
   };
   EXPECT_OK(front_client_->Block(absl::Seconds(30)));
+  handler_returned_.WaitForNotification();
   EXPECT_TRUE(HasCode(child_status_, rpc::StatusCode::CANCELLED));
 }
 
@@ -182,6 +184,7 @@ TEST_F(PropagationTest, AChildsOwnDeadlineCountsWhereItIsEarlier) {
     return context;
   });
   EXPECT_OK(front_client_->Block(absl::Seconds(30)));
+  handler_returned_.WaitForNotification();
   EXPECT_TRUE(HasCode(child_status_, rpc::StatusCode::DEADLINE_EXCEEDED));
 }
 
