@@ -82,7 +82,10 @@ TEST(GeneratorFormsTest, EveryKindHasAFormWithReactors) {
   }
   EXPECT_THAT(ClassIn(header, "WithCallbackMethod_Get"),
               AllOf(HasSubstr("internal::CallbackUnaryHandler<"),
-                    HasSubstr("virtual ::rpc::ServerUnaryReactor* Get(")));
+                    HasSubstr("virtual ::rpc::ServerUnaryReactor* Get("),
+                    HasSubstr("void SetMessageAllocatorFor_Get(\n"),
+                    HasSubstr("::rpc::MessageAllocator<::pkg::M, ::pkg::N>* "
+                              "allocator) {")));
   EXPECT_THAT(
       ClassIn(header, "WithCallbackMethod_Load"),
       AllOf(HasSubstr("internal::CallbackClientStreamingHandler<"),
