@@ -61,9 +61,10 @@ void ConnectionLifetime::OnCloseTimeout() {
 
 void ConnectionLifetime::OnIdleLook() {
   const uint64_t frames = connection_->frames_of_calls();
-  const bool quiet = std::exchange(frames_seen_, frames) == frames &&
-                     connection_->live_calls() == 0;
-  idle_looks_ = quiet ? idle_looks_ + 1 : 0;
+  const bool none_came = std::exchange(frames_seen_, frames) == frames;
+  const bool has_none = connection_->live_calls() == 0;
+  const bool had_none = std::exchange(had_no_calls_, has_none);
+  idle_looks_ = none_came && has_none && had_none ? idle_looks_ + 1 : 0;
   if (idle_looks_ == 2 * kIdleLooks) {
     connection_->Close(absl::UnavailableError(
         "the client did not close a connection that was idle too long"));

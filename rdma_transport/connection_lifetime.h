@@ -75,7 +75,8 @@ class ConnectionLifetime final {
   Connection* const connection_;
   const Limits limits_;
   uint64_t frames_seen_ = 0;
-  int idle_looks_ = 0;  // in a row
+  bool had_no_calls_ = false;  // at the last look
+  int idle_looks_ = 0;         // in a row
   Step<&ConnectionLifetime::OnAge> age_step_{this};
   Step<&ConnectionLifetime::OnGraceOver> grace_step_{this};
   Step<&ConnectionLifetime::OnCloseTimeout> close_step_{this};
