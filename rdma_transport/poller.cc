@@ -197,6 +197,11 @@ bool Poller::Leave() {
   }
   // Without any, the monitor's look is soon enough.
   if (!left.callbacks && !left.calls) return false;
+  // So it is where a guest comes back.
+  if (guest_comes_back_.load(std::memory_order_relaxed) &&
+      sleepers_.load(std::memory_order_seq_cst) == 0) {
+    return false;
+  }
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They wake with what comes from the peer; callbacks that are due already
     // would wait for that.
@@ -219,6 +224,23 @@ void Poller::Wait(rpc::Event& event) {
       WaitForTurn(event);
     }
   }
+}
+
+void Poller::WaitAsGuest(rpc::Event& event) {
+  guests_.fetch_add(1, std::memory_order_seq_cst);
+  const auto done = [this, &event] {
+    return event.is_set() || guests_unwanted_.load(std::memory_order_seq_cst);
+  };
+  while (!done()) {
+    if (turnstile_.TryEnter()) {
+      guest_comes_back_.store(true, std::memory_order_relaxed);
+      DriveUntil(Role::kWaiter, done);
+      if (turnstile_.HeldByMe()) Leave();
+    } else {
+      WaitForTurn(event);
+    }
+  }
+  if (guests_.fetch_sub(1, std::memory_order_seq_cst) == 1) guests_gone_.Set();
 }
 
 template <typename Done>

@@ -153,6 +153,14 @@ class Poller {
 
   // Blocks until `event` is set, driving where nobody else does.
   void Wait(rpc::Event& event);
+  // The same for a guest, who comes again and again, for what is begun by
+  // others: a server's thread that takes events. Nobody else is called to drive
+  // while it is away for a moment; a monitor's look or two is a moment. Returns
+  // early where guests are turned out.
+  void WaitAsGuest(rpc::Event& event);
+  // Has guests leave, lets no further ones in, and returns when they have.
+  // Before Drain. Once.
+  void TurnGuestsOut();
   // A thread may sleep on the poller's events while what it waits for happened
   // on this one. Keepers wait for nothing.
   void WakeWaiters() {
@@ -395,6 +403,13 @@ class Poller {
   std::atomic<int> waiter_count_{0};
   mutable absl::Mutex waiters_mutex_;
   std::vector<rpc::Event*> waiters_ ABSL_GUARDED_BY(waiters_mutex_);
+
+  // Guests; one is the poller's own, until they are turned out.
+  std::atomic<int> guests_{1};
+  std::atomic<bool> guests_unwanted_{false};
+  rpc::Event guests_gone_;
+  // The last one was here not long ago.
+  std::atomic<bool> guest_comes_back_{false};
 
   // Keepers.
   mutable absl::Mutex keepers_mutex_;

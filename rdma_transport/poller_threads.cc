@@ -40,7 +40,7 @@ void Poller::WaitForTurn(rpc::Event& event) {
     waiter_count_.fetch_add(1, std::memory_order_seq_cst);
   }
   event.PrepareSleep();
-  if (turnstile_.IsOpen()) {
+  if (turnstile_.IsOpen() || guests_unwanted_.load(std::memory_order_seq_cst)) {
     event.CancelSleep();
   } else {
     event.Sleep();
@@ -48,6 +48,18 @@ void Poller::WaitForTurn(rpc::Event& event) {
   absl::MutexLock lock(&waiters_mutex_);
   waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &event));
   waiter_count_.fetch_sub(1, std::memory_order_seq_cst);
+}
+
+void Poller::TurnGuestsOut() {
+  guests_unwanted_.store(true, std::memory_order_seq_cst);
+  {
+    absl::MutexLock lock(&waiters_mutex_);
+    for (rpc::Event* const waiter : waiters_) waiter->Nudge();
+  }
+  WakeSleepers();
+  if (guests_.fetch_sub(1, std::memory_order_seq_cst) > 1) {
+    guests_gone_.WaitUntil(absl::InfiniteFuture());
+  }
 }
 
 // ---- Keepers.
@@ -92,6 +104,7 @@ void Poller::KeeperMain() {
       ParkKeeper();
       continue;
     }
+    guest_comes_back_.store(false, std::memory_order_relaxed);
     // Whoever waits may get no CPU just now: something is done in any case.
     Turn();
     if (!turnstile_.HeldByMe()) continue;

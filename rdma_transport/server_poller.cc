@@ -368,6 +368,7 @@ void ServerPoller::Flush(absl::Time deadline) {
 }
 
 void ServerPoller::Drain() {
+  poller_->poller->TurnGuestsOut();
   poller_->poller->Run([this] {
     while (!connections_.empty()) {
       connections_.begin()->first->Close(absl::UnavailableError(kGone));

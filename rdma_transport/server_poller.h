@@ -41,6 +41,8 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   void ShareClientsWith(std::vector<ServerPoller*> others) {
     others_ = std::move(others);
   }
+  // Connections, and those that may become some.
+  uint32_t load() const { return load_.load(std::memory_order_relaxed); }
   // Returns the port.
   absl::StatusOr<int> Listen(const SocketAddress& address);
   // Undoes the last Listen, which was OK.
@@ -49,6 +51,8 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   bool Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame);
   void Release(rpc::CallHandle call, uint64_t window_bytes, bool drained);
   void Cancel(rpc::CallHandle call, absl::Status reason);
+  void Wait(rpc::Event& event) { poller_->poller->WaitAsGuest(event); }
+  void WakeWaiters() { poller_->poller->WakeWaiters(); }
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes);
   std::string device() const;
 

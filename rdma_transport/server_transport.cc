@@ -162,6 +162,23 @@ void ServerTransport::Cancel(rpc::CallHandle call, absl::Status reason) {
   PollerOf(call).Cancel(call, std::move(reason));
 }
 
+ServerPoller* ServerTransport::PollerToDrive() {
+  const size_t turn = waits_.fetch_add(1, std::memory_order_relaxed);
+  for (size_t i = 0; i < pollers_.size(); ++i) {
+    ServerPoller& poller = *pollers_[(turn + i) % pollers_.size()].poller;
+    if (poller.load() > 0) return &poller;
+  }
+  return pollers_.empty() ? nullptr : pollers_.front().poller.get();
+}
+
+void ServerTransport::Wait(rpc::Event& event) {
+  if (ServerPoller* const poller = PollerToDrive()) poller->Wait(event);
+}
+
+void ServerTransport::WakeWaiters() {
+  for (const DevicePoller& each : pollers_) each.poller->WakeWaiters();
+}
+
 absl::StatusOr<rpc::Buffer> ServerTransport::AllocateBuffer(
     rpc::CallHandle call, size_t bytes) {
   return PollerOf(call).AllocateBuffer(bytes);

@@ -34,6 +34,8 @@ class ServerTransport final : public rpc::ServerTransport {
   void Release(rpc::CallHandle call, uint64_t window_bytes,
                bool drained) override;
   void Cancel(rpc::CallHandle call, absl::Status reason) override;
+  void Wait(rpc::Event& event) override;
+  void WakeWaiters() override;
   absl::StatusOr<rpc::Buffer> AllocateBuffer(rpc::CallHandle call,
                                              size_t bytes) override;
   void Shutdown(absl::Time deadline) override;
@@ -49,6 +51,8 @@ class ServerTransport final : public rpc::ServerTransport {
   absl::Status CheckPollersOf(const std::vector<std::string>& devices) const;
   absl::StatusOr<int> ListenOnAll(const std::vector<ServerPoller*>& pollers,
                                   SocketAddress address);
+  // One with connections, each in turn.
+  ServerPoller* PollerToDrive();
   ServerPoller& PollerOf(rpc::CallHandle call) const {
     return *pollers_[CallTable::PollerNumberOf(call)].poller;
   }
@@ -61,6 +65,7 @@ class ServerTransport final : public rpc::ServerTransport {
   const rpc::TransportOptions options_;
   const rpc::Limits limits_;
   std::atomic<uint32_t> connections_{0};
+  std::atomic<size_t> waits_{0};
   // By number; of one device, the one that listens comes first. Does not change
   // after Start.
   std::vector<DevicePoller> pollers_;

@@ -1,5 +1,7 @@
 #include "rpc/completion_queue.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/logging.h"
@@ -26,13 +28,19 @@ bool CompletionQueue::Begin(ChannelInterface* channel) {
   return true;
 }
 
+void CompletionQueue::SetServerTransport(
+    std::weak_ptr<ServerTransport> transport) {
+  absl::MutexLock lock(&mutex_);
+  weak_server_ = std::move(transport);
+}
+
 void CompletionQueue::Push(internal::CompletionQueueTag* tag, bool ok) {
   tag->ok_ = ok;
   tag->next_event_ = nullptr;
   Waiter* waiter;
   {
     absl::MutexLock lock(&mutex_);
-    waiter = waiters_;
+    waiter = WaiterForEvent();
     if (waiter == nullptr) {
       (first_ == nullptr ? first_ : last_->next_event_) = tag;
       last_ = tag;
@@ -53,8 +61,13 @@ void CompletionQueue::Wake(Waiter* waiter) {
   // The waiter goes as soon as its event is set, and may sleep through one that
   // no callback of its transport sets.
   const std::shared_ptr<ChannelInterface> channel = waiter->channel;
+  const std::shared_ptr<ServerTransport> server = waiter->server;
   waiter->event.Set();
-  if (channel != nullptr) channel->call_target().transport->WakeWaiters();
+  if (channel != nullptr) {
+    channel->call_target().transport->WakeWaiters();
+  } else if (server != nullptr) {
+    server->WakeWaiters();
+  }
 }
 
 void CompletionQueue::Shutdown() {
@@ -84,11 +97,14 @@ CompletionQueue::NextStatus CompletionQueue::Take(
     if (IsOver()) return SHUTDOWN;
     if (deadline == absl::InfiniteFuture()) {
       waiter.channel = weak_channel_.lock();
+      if (waiter.channel == nullptr) waiter.server = weak_server_.lock();
     }
     AddWaiter(&waiter);
   }
   if (waiter.channel != nullptr) {
     waiter.channel->call_target().transport->Wait(waiter.event);
+  } else if (waiter.server != nullptr) {
+    waiter.server->Wait(waiter.event);
   }
   if (!waiter.event.WaitUntil(deadline)) {
     absl::MutexLock lock(&mutex_);
@@ -109,6 +125,16 @@ internal::CompletionQueueTag* CompletionQueue::PopEvent() {
   first_ = event->next_event_;
   if (--under_way_ == 0 && shut_down_) WakeAll();
   return event;
+}
+
+// The thread that brings the event, where it is one that waits: it needs not be
+// woken.
+CompletionQueue::Waiter* CompletionQueue::WaiterForEvent() {
+  const void* const self = internal::CallbackScope::ThisThread();
+  for (Waiter* waiter = waiters_; waiter != nullptr; waiter = waiter->next) {
+    if (waiter->thread == self) return waiter;
+  }
+  return waiters_;
 }
 
 void CompletionQueue::AddWaiter(Waiter* waiter) {

@@ -17,8 +17,10 @@
 // destroyed before that where operations are under way.
 //
 // A thread in Next drives the transport of the calls that were begun last, as
-// one in a blocking call does: an answer costs no hand-over between threads.
-// AsyncNext with a deadline sleeps instead.
+// one in a blocking call does: an answer costs no hand-over between threads. So
+// does one in a server's queue, where all of the server's methods are
+// asynchronous (a handler of another API would run on it). AsyncNext with a
+// deadline sleeps instead.
 //
 // Thread rule: any thread. Several may wait in Next; each event goes to one.
 // Messages are parsed by the thread that gets the event.
@@ -100,6 +102,8 @@ class CompletionQueue {
   // An operation begins: an event will come. False, with no effect: the queue
   // is shut down. `channel`: a client's, whose transport it is of.
   bool Begin(ChannelInterface* channel = nullptr);
+  // What threads drive that have no calls of a channel to wait for.
+  void SetServerTransport(std::weak_ptr<ServerTransport> transport);
   // It is done.
   void Push(internal::CompletionQueueTag* tag, bool ok);
 
@@ -108,7 +112,9 @@ class CompletionQueue {
   struct Waiter {
     Event event;
     internal::CompletionQueueTag* got = nullptr;
-    std::shared_ptr<ChannelInterface> channel;  // whose transport it drives
+    // What it drives, if anything: the channel's, or else the server's.
+    std::shared_ptr<ChannelInterface> channel;
+    std::shared_ptr<ServerTransport> server;
     const void* const thread = internal::CallbackScope::ThisThread();
     Waiter* previous = nullptr;
     Waiter* next = nullptr;
@@ -119,6 +125,7 @@ class CompletionQueue {
   internal::CompletionQueueTag* PopEvent()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddWaiter(Waiter* waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Waiter* WaiterForEvent() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RemoveWaiter(Waiter* waiter) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sets the event of one that was removed. The queue may be gone then.
   static void Wake(Waiter* waiter);
@@ -136,6 +143,7 @@ class CompletionQueue {
   internal::CompletionQueueTag* last_ ABSL_GUARDED_BY(mutex_) = nullptr;
   const ChannelInterface* channel_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::weak_ptr<ChannelInterface> weak_channel_ ABSL_GUARDED_BY(mutex_);
+  std::weak_ptr<ServerTransport> weak_server_ ABSL_GUARDED_BY(mutex_);
   // The one that came last first: its stack is still warm.
   Waiter* waiters_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };

@@ -1,5 +1,6 @@
 #include "rpc/server.h"
 
+#include <algorithm>
 #include <tuple>
 #include <utility>
 
@@ -73,9 +74,25 @@ void Server::SetInterceptors(internal::ServerInterceptorFactories factories) {
   if (!generic_.has_value()) SetGenericHandler(internal::UnknownMethod());
 }
 
+bool Server::IsQuick() const {
+  return core_.interceptor_factories == nullptr &&
+         (!generic_.has_value() || generic_->handler.IsQuick()) &&
+         std::all_of(methods_.begin(), methods_.end(), [](const auto& method) {
+           return method.second.handler.IsQuick();
+         });
+}
+
 absl::Status Server::Start() {
-  if (core_.interceptor_factories == nullptr) return transport_->Start(this);
-  return transport_->Start(&intercepting_sink_);
+  ServerSink* sink = this;
+  if (core_.interceptor_factories != nullptr) sink = &intercepting_sink_;
+  absl::Status status = transport_->Start(sink);
+  if (status.ok() && IsQuick()) {
+    for (ServerCompletionQueue* const queue : queues_) {
+      queue->SetServerTransport(transport_);
+    }
+  }
+  queues_.clear();
+  return status;
 }
 
 void Server::ShutdownUntil(absl::Time deadline) {

@@ -22,6 +22,7 @@
 #include "rpc/channel.h"
 #include "rpc/channel_arguments.h"
 #include "rpc/client_interceptor.h"
+#include "rpc/completion_queue.h"
 #include "rpc/health_check_service_interface.h"
 #include "rpc/internal/deadline.h"
 #include "rpc/internal/executor.h"
@@ -102,6 +103,10 @@ class Server final : private ServerSink {
   }
   // Before Start, and after SetGenericHandler.
   void SetInterceptors(internal::ServerInterceptorFactories factories);
+  // The queues of its asynchronous methods.
+  void AddQueue(ServerCompletionQueue* queue) { queues_.push_back(queue); }
+  // Whether every method IsQuick, and nothing is in front of them.
+  bool IsQuick() const;
   // ALREADY_EXISTS where another service has one of its methods,
   // FAILED_PRECONDITION where it is asynchronous and another server had it.
   // `where_free`: such a method is left to the other one instead.
@@ -140,7 +145,9 @@ class Server final : private ServerSink {
   std::optional<internal::ServerMethod> generic_;
   internal::ServerInterceptorFactories interceptor_factories_;
   InterceptingSink intercepting_sink_{this};
-  const std::unique_ptr<ServerTransport> transport_;
+  std::vector<ServerCompletionQueue*> queues_;  // until Start
+  // Threads in the queues' Next may still be in it when the server is gone.
+  const std::shared_ptr<ServerTransport> transport_;
   internal::Executor executor_;
   internal::ServerCore core_;
 

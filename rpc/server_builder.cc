@@ -114,8 +114,9 @@ bool ServerBuilder::TakeGenericHandler(
 
 std::unique_ptr<ServerCompletionQueue> ServerBuilder::AddCompletionQueue(
     bool is_frequently_polled) {
-  has_queue_ = true;
-  return std::make_unique<ServerCompletionQueue>(is_frequently_polled);
+  auto queue = std::make_unique<ServerCompletionQueue>(is_frequently_polled);
+  queues_.push_back(queue.get());
+  return queue;
 }
 
 std::unique_ptr<Server> ServerBuilder::BuildAndStart() {
@@ -135,7 +136,7 @@ absl::StatusOr<std::unique_ptr<Server>> ServerBuilder::BuildAndStartOrStatus() {
     return absl::FailedPreconditionError(
         "a service leaves methods to a generic service, and there is none");
   }
-  if (NeedsQueue() && !has_queue_) {
+  if (NeedsQueue() && queues_.empty()) {
     return absl::FailedPreconditionError(
         "an asynchronous service without a queue: call AddCompletionQueue");
   }
@@ -146,6 +147,7 @@ absl::StatusOr<std::unique_ptr<Server>> ServerBuilder::BuildAndStartOrStatus() {
   std::unique_ptr<Server> server(new Server(*std::move(transport), *options));
   server->SetGenericHandler(generic_handler_);
   server->SetInterceptors(std::move(interceptor_factories_));
+  for (ServerCompletionQueue* const queue : queues_) server->AddQueue(queue);
   server->own_address_ = own_address_;
   server->SetContextAllocator(std::move(context_allocator_));
   server->health_check_service_ = std::move(health_check_service_);

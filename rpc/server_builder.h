@@ -198,7 +198,7 @@ class ServerBuilder {
   std::shared_ptr<internal::MethodHandler> generic_handler_;
   internal::ServerInterceptorFactories interceptor_factories_;
   std::string own_address_;
-  bool has_queue_ = false;
+  std::vector<ServerCompletionQueue*> queues_;  // the user's
   bool needs_queue_ = false;
   std::vector<std::unique_ptr<ServerBuilderOption>> options_;
   std::vector<std::unique_ptr<ServerBuilderPlugin>> plugins_;

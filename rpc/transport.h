@@ -425,6 +425,15 @@ class ServerTransport {
   // Ends the call with `reason` on both sides.
   virtual void Cancel(CallHandle call, absl::Status reason) = 0;
 
+  // Drives the transport until `event` is set, where no other thread does, or
+  // sleeps; callbacks of calls run on this thread. For threads that would wait
+  // for what calls bring anyway. Returns early where there is nothing to drive,
+  // or not any more: at the latest by Shutdown, whose end it holds up.
+  // The default: at once.
+  virtual void Wait(Event& event) {}
+  // As ClientTransport::WakeWaiters.
+  virtual void WakeWaiters() {}
+
   // Registered memory for what is sent with `call`.
   virtual absl::StatusOr<Buffer> AllocateBuffer(CallHandle call,
                                                 size_t bytes) = 0;

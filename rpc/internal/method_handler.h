@@ -25,6 +25,10 @@ class MethodHandler {
     return NewCall();
   }
 
+  // Whether nothing of the user's runs, and nothing blocks, where its calls
+  // come in: any thread can be asked to take them in.
+  virtual bool IsQuick() const { return false; }
+
   // The server shuts down: calls that nobody serves yet are to be refused.
   virtual void Shutdown() {}
 };

@@ -50,6 +50,7 @@ rpc::CallSink* ReceiptServer::OnCall(const Call& call,
     absl::MutexLock lock(&mutex_);
     EXPECT_TRUE(seen_.insert(number).second) << number << " was seen twice";
     peers_.insert(std::string(call.peer));
+    last_thread_ = std::this_thread::get_id();
     answer = answer_;
     if (!answer) held_.push_back(call.handle);
   }
@@ -91,6 +92,11 @@ size_t ReceiptServer::held() const {
 size_t ReceiptServer::connections() const {
   absl::MutexLock lock(&mutex_);
   return peers_.size();
+}
+
+std::thread::id ReceiptServer::last_thread() const {
+  absl::MutexLock lock(&mutex_);
+  return last_thread_;
 }
 
 // ---- Client.

@@ -18,6 +18,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -45,6 +46,9 @@ class ReceiptServer final : private rpc::ServerSink {
   size_t held() const;
   // How many connections they came on.
   size_t connections() const;
+  // Which the last call came in on.
+  std::thread::id last_thread() const;
+  rpc::ServerTransport& transport() { return *transport_; }
 
  private:
   class Sink;
@@ -59,6 +63,7 @@ class ReceiptServer final : private rpc::ServerSink {
   bool answer_ ABSL_GUARDED_BY(mutex_) = true;
   std::set<uint64_t> seen_ ABSL_GUARDED_BY(mutex_);
   std::set<std::string> peers_ ABSL_GUARDED_BY(mutex_);
+  std::thread::id last_thread_ ABSL_GUARDED_BY(mutex_);
   std::vector<rpc::CallHandle> held_ ABSL_GUARDED_BY(mutex_);
 };
 
