@@ -43,6 +43,7 @@ namespace rpc {
 class CallbackServerContext;
 class ServerContextBase;
 namespace internal {
+class ClientAsyncCall;
 class ClientInterception;
 class ClientStream;
 class ClientUnaryCall;
@@ -110,8 +111,9 @@ class ClientContext {
     return sent_ == nullptr ? nullptr : sent_->credentials;
   }
 
-  // Without effect: initial metadata leaves when the call begins.
-  void set_initial_metadata_corked(bool /*corked*/) {}
+  // The call begins at once all the same; but the queue API's StartCall gives
+  // no event then, as gRPC's does not.
+  void set_initial_metadata_corked(bool corked) { sent().corked = corked; }
 
   // Remembered, and without effect.
   void set_census_context(struct census_context* census) {
@@ -180,6 +182,7 @@ class ClientContext {
 
  private:
   friend class internal::ClientInterception;
+  friend class internal::ClientAsyncCall;
   friend class internal::ClientStream;
   friend class internal::ClientUnaryCall;
   friend class testing::ClientContextTestPeer;
@@ -213,6 +216,7 @@ class ClientContext {
 
     internal::MetadataMap pairs;
     std::string encoded;  // in the header block's form
+    bool corked = false;
     std::string authority;
     std::shared_ptr<CallCredentials> credentials;
     struct census_context* census = nullptr;

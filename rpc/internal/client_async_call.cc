@@ -12,7 +12,7 @@ ClientAsyncCall::Ptr ClientAsyncCall::Create(
   Ptr call(new ClientAsyncCall(
       ClientStream::Create(channel, method, context,
                            ClientStream::Completions::kQuick),
-      queue, response));
+      queue, response, context));
   call->stream_->Prepare(request);
   return call;
 }
@@ -29,6 +29,7 @@ bool ClientAsyncCall::Begin(Operation& operation, void* tag) {
 }
 
 void ClientAsyncCall::StartCall(void* tag) {
+  if (context_.sent_ != nullptr && context_.sent_->corked) return StartCall();
   if (Begin(start_, tag)) stream_->StartPrepared(&start_);
 }
 

@@ -42,6 +42,7 @@ class ClientAsyncCall {
 
   // Without an event, and with one.
   void StartCall() { stream_->StartPrepared(); }
+  // None either, where the context's initial metadata are corked.
   void StartCall(void* tag);
 
   void ReadInitialMetadata(void* tag);
@@ -56,8 +57,11 @@ class ClientAsyncCall {
   using Operation = QueuedOperation<ClientAsyncCall>;
 
   ClientAsyncCall(std::shared_ptr<ClientStream> stream, CompletionQueue* queue,
-                  MessageRef response)
-      : stream_(std::move(stream)), queue_(*queue), response_(response) {}
+                  MessageRef response, const ClientContext* context)
+      : stream_(std::move(stream)),
+        queue_(*queue),
+        response_(response),
+        context_(*context) {}
   ~ClientAsyncCall() { stream_->Abandon(); }
 
   // False where the queue is shut down: there will be no event.
@@ -68,6 +72,7 @@ class ClientAsyncCall {
   const std::shared_ptr<ClientStream> stream_;
   CompletionQueue& queue_;
   MessageRef response_;
+  const ClientContext& context_;        // until the call is over
   std::atomic<int64_t> references_{1};  // the user's object, and operations
 
   StreamMessage received_;

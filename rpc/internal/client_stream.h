@@ -132,6 +132,8 @@ class ClientStream final : public CallSink,
   }
 
  private:
+  static constexpr char kAbandoned[] = "the stream's object was destroyed";
+
   // The frame that opens the call, and what it refers to.
   struct Opening {
     MessageScratch scratch;

@@ -84,6 +84,28 @@ TEST_P(AsyncClientTest, AUnaryCallGivesItsResponse) {
   }
 }
 
+TEST_P(AsyncClientTest, CorkedMetadataGiveNoEventOfTheStart) {
+  TimedContext context;
+  context.set_initial_metadata_corked(true);
+  std::unique_ptr<rpc::ClientAsyncReaderWriter<Parcel, Parcel>> stream;
+  if (GetParam()) {
+    stream = stub_->PrepareAsyncChat(&context, queue());
+    stream->StartCall(Tag(kStart));
+  } else {
+    stream = stub_->AsyncChat(&context, queue(), Tag(kStart));
+  }
+  // Events come in turn: that of the start would be the first.
+  stream->Write(ParcelFor(1), Tag(kWrite));
+  ASSERT_TRUE(events_.Comes(kWrite));
+  stream->WritesDone(Tag(kWritesDone));
+  ASSERT_TRUE(events_.Comes(kWritesDone));
+  Parcel response;
+  stream->Read(&response, Tag(kRead));
+  ASSERT_TRUE(events_.Comes(kRead));
+  EXPECT_OK(End(*stream));
+  EXPECT_TRUE(events_.NothingCame());
+}
+
 TEST_P(AsyncClientTest, MetadataCanBeHadBeforeTheResponse) {
   TimedContext context;
   const auto call = Unary(&context, ParcelOf(kSmall));
