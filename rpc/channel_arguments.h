@@ -27,7 +27,7 @@
 //   grpc.use_local_subchannel_pool        0; 1: a connection of the channel's own
 //   grpc.lb_policy_name                   "pick_first" (the default) or "round_robin"
 //   grpc.service_config                   JSON; see rpc/routing/service_config.h
-//   grpc.enable_retries                   1; 0: no call is repeated
+//   grpc.enable_retries                   1: also with one address; 0: nowhere
 //   grpc.per_rpc_retry_buffer_size        262144 bytes of a call that may be repeated
 //   verbena.connect_timeout_ms            20000
 //   verbena.device                        "auto", "soft", or a verbs device
