@@ -42,6 +42,7 @@ class Destruction final : public internal::Executor::Task {
 Channel::Channel(std::unique_ptr<ClientTransport> transport,
                  const EndpointOptions& options)
     : transport_(std::move(transport)),
+      routing_(options.routing),
       target_{.transport = transport_.get(),
               .encode_limits = internal::EncodeLimits(
                   transport_->limits(), options.max_send_message_bytes),
@@ -92,6 +93,10 @@ bool Channel::WaitForStateChangeUntil(ConnectivityState last_observed,
 absl::StatusOr<Buffer> Channel::AllocateBuffer(size_t bytes) {
   if (transport_ == nullptr) return target_.error.ToAbslStatus();
   return transport_->AllocateBuffer(bytes);
+}
+
+std::string Channel::GetLoadBalancingPolicyName() const {
+  return routing::PolicyName(routing_);
 }
 
 std::string Channel::device() const {

@@ -48,9 +48,9 @@ class Channel final : public ChannelInterface {
   ConnectivityState GetState(bool try_to_connect) override;
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override;
 
-  // A channel has one address, and no configuration.
-  std::string GetLoadBalancingPolicyName() const { return "pick_first"; }
-  std::string GetServiceConfigJSON() const { return ""; }
+  // Of the arguments, and of the service config that is one of them.
+  std::string GetLoadBalancingPolicyName() const;
+  std::string GetServiceConfigJSON() const { return routing_.service_config; }
 
   // The device in use ("soft0", "mlx5_0"); empty before the first connection.
   std::string device() const;
@@ -78,6 +78,7 @@ class Channel final : public ChannelInterface {
                                absl::Time deadline) override;
 
   const std::unique_ptr<ClientTransport> transport_;
+  const RoutingOptions routing_;
   internal::CallTarget target_;
   internal::ClientInterceptorFactories interceptor_factories_;
   internal::ChannelInterceptors interceptors_;

@@ -1,6 +1,7 @@
 #include "rpc/client_context.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -105,11 +106,22 @@ std::string ClientContext::debug_error_string() const {
                       std::string(received_->status_message()));
 }
 
+void ClientContext::SetCancelListener(
+    std::shared_ptr<internal::CancelListener> listener) {
+  absl::MutexLock lock(&sent_->mutex);
+  sent_->cancel_listener = std::move(listener);
+}
+
 void ClientContext::TryCancel() {
   const uint32_t before =
       phase_.fetch_or(kCancelled, std::memory_order_acq_rel);
-  if (sent_ != nullptr && sent_->cancel_listener != nullptr) {
-    sent_->cancel_listener->OnTryCancel();
+  if (sent_ != nullptr) {
+    std::shared_ptr<internal::CancelListener> listener;
+    {
+      absl::MutexLock lock(&sent_->mutex);
+      listener = sent_->cancel_listener;
+    }
+    if (listener != nullptr) listener->OnTryCancel();
   }
   // Not started: whoever starts it sees the bit.
   if ((before & kStarted) == 0 || (before & kOver) != 0) return;

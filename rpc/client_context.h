@@ -23,6 +23,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rpc/auth_context.h"
@@ -146,7 +148,8 @@ class ClientContext {
   void TryCancel();
 
   // The server, once there was a connection to it: "ipv4:127.0.0.1:50051",
-  // "ipv6:[::1]:50051". Empty before, and where the call did not begin.
+  // "ipv6:[::1]:50051". Empty before, where the call did not begin, and where
+  // the channel has several addresses.
   // REQUIRES: the channel outlives this function.
   std::string peer() const;
 
@@ -221,10 +224,15 @@ class ClientContext {
     std::shared_ptr<CallCredentials> credentials;
     struct census_context* census = nullptr;
     std::unique_ptr<Parent> parent;
-    // Of a call with interceptors: hears of TryCancel.
-    std::shared_ptr<internal::CancelListener> cancel_listener;
+    // Of a call with interceptors: hears of TryCancel. A parent may cancel the
+    // call before it begins.
+    absl::Mutex mutex;
+    std::shared_ptr<internal::CancelListener> cancel_listener
+        ABSL_GUARDED_BY(mutex);
   };
   SentMetadata& sent();
+  // REQUIRES: sent_ is not null.
+  void SetCancelListener(std::shared_ptr<internal::CancelListener> listener);
 
   // Encodes what the context says besides its deadline, and looks at what a
   // parent says. REQUIRES: sent_ is not null.

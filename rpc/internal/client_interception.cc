@@ -272,7 +272,7 @@ std::shared_ptr<ClientInterception> ClientInterception::Create(
   if (target.interceptors == nullptr || context->used_) return nullptr;
   std::shared_ptr<ClientInterception> interception(
       new ClientInterception(target, method, context));
-  context->sent_->cancel_listener = interception;
+  context->SetCancelListener(interception);
   if (context->phase_.load() & ClientContext::kCancelled) {
     interception->OnTryCancel();
   }

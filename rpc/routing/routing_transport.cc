@@ -232,6 +232,11 @@ absl::Status CreateBalancer(const std::vector<std::string>& addresses,
 
 }  // namespace
 
+std::string PolicyName(const RoutingOptions& options) {
+  const auto config = ServiceConfig::Parse(options.service_config);
+  return config.ok() ? PolicyName(**config, options) : "";
+}
+
 bool IsNeeded(std::string_view address, const RoutingOptions& options) {
   const bool has_policy =
       !options.policy.empty() && options.policy != "pick_first";

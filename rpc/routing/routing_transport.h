@@ -10,6 +10,7 @@
 #define VERBENA_RPC_ROUTING_ROUTING_TRANSPORT_H_
 
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,9 @@
 #include "rpc/transport.h"
 
 namespace rpc::routing {
+
+// Of the balancing policy; empty where the service config is wrong.
+std::string PolicyName(const RoutingOptions& options);
 
 // Whether a channel to `address` needs one; others do without its cost.
 bool IsNeeded(std::string_view address, const RoutingOptions& options);

@@ -124,6 +124,19 @@ TEST(ChannelTest, SaysHowItBalancesLoad) {
       CreateChannel(network.address(), InsecureChannelCredentials());
   EXPECT_EQ(channel->GetLoadBalancingPolicyName(), "pick_first");
   EXPECT_EQ(channel->GetServiceConfigJSON(), "");
+
+  ChannelArguments arguments;
+  arguments.SetLoadBalancingPolicyName("round_robin");
+  EXPECT_EQ(CreateCustomChannel(network.address(), InsecureChannelCredentials(),
+                                arguments)
+                ->GetLoadBalancingPolicyName(),
+            "round_robin");
+  const std::string config = R"({"loadBalancingPolicy": "pick_first"})";
+  arguments.SetServiceConfigJSON(config);
+  const auto configured = CreateCustomChannel(
+      network.address(), InsecureChannelCredentials(), arguments);
+  EXPECT_EQ(configured->GetLoadBalancingPolicyName(), "pick_first");
+  EXPECT_EQ(configured->GetServiceConfigJSON(), config);
 }
 
 TEST(HandlerWithoutServerTest, ContextsStandAlone) {
