@@ -90,12 +90,6 @@ CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
   return sink;
 }
 
-void ServerCall::Arrive(const Status& error) {
-  const auto go_on = [this, error] { error.ok() ? Run() : Refuse(error); };
-  if (ArrivesLater()) return go_on();
-  interception_->Arrive(error.ok() ? request() : MessageRef(), go_on);
-}
-
 void ServerCall::Begin(ServerCore* core, ServerMethod* method,
                        const ServerSink::Call& call) {
   core_ = core;
@@ -202,15 +196,6 @@ void ServerCall::OnSent() {
   }
 }
 
-void ServerCall::SentNow() {
-  CallbackScope scope(interception());
-  if (TakePending(kPendingMetadata)) {
-    OnInitialMetadataSent(true);
-  } else {
-    OnMessageSent();
-  }
-}
-
 bool ServerCall::TakePending(Pending pending) {
   return (pending_.load(std::memory_order_relaxed) & pending) != 0 &&
          (pending_.fetch_and(~pending, std::memory_order_acq_rel) & pending) !=
@@ -257,22 +242,6 @@ ABSL_ATTRIBUTE_NOINLINE void ServerCall::NoteCutOff() {
   if (std::exchange(gathered_, nullptr) != nullptr) Finished();
 }
 
-// The interception holds the call: the handler's side ends later.
-void ServerCall::ClosedNow(const CallOutcome& outcome) {
-  CallbackScope scope(interception());
-  transport_cut_off_ = nullptr;
-  if (outcome.status.ok()) {
-    OnOrderlyEnd();
-  } else {
-    NoteCutOff();
-  }
-  if (pending_.load(std::memory_order_seq_cst) != 0) {
-    DoPending(outcome.status.ok());
-  }
-  const uint32_t before = phase_.fetch_add(kClosed, std::memory_order_acq_rel);
-  if (before & kOwing) ReportUnsentMetadata();
-}
-
 void ServerCall::Finished() {
   if (ABSL_PREDICT_TRUE(CallbackScope::current() == this)) {
     finished_here_.store(true, std::memory_order_relaxed);
@@ -280,12 +249,6 @@ void ServerCall::Finished() {
   }
   if (interception_ != nullptr) return interception_->Finished();
   FinishedNow();
-}
-
-void ServerCall::FinishedNow() {
-  const uint32_t before =
-      phase_.fetch_add(kFinished, std::memory_order_acq_rel);
-  if (before == kClosed) CompleteLate();
 }
 
 void ServerCall::ReportUnsentMetadata() {
@@ -413,10 +376,6 @@ void ServerCall::RespondUnusually(const Status& status,
   }
 }
 
-void ServerCall::RespondNow(const Status& status, ConstMessageRef response) {
-  if (!closed()) RespondWithHeader(status, response, /*last_act=*/false);
-}
-
 void ServerCall::RespondWithHeader(const Status& status,
                                    ConstMessageRef response, bool last_act) {
   MessageScratch scratch;
@@ -501,10 +460,6 @@ bool ServerCall::SendInitialMetadataAlone() {
   return true;
 }
 
-void ServerCall::SendInitialMetadataNow() {
-  if (!TrySendInitialMetadata()) OnInitialMetadataUnsent();
-}
-
 bool ServerCall::TrySendInitialMetadata() {
   if (initial_metadata_sent_) return true;
   initial_metadata_sent_ = true;
@@ -571,29 +526,6 @@ void ServerCall::KeepPeer() {
 
 std::string ServerCall::peer() const {
   return arrival_ == nullptr ? kept_peer_ : std::string(arrival_->peer);
-}
-
-// ---- For interceptors.
-
-// It has metadata to send, if none yet: so Respond takes the long way.
-ServerContextBase* ServerCall::intercepted_context() {
-  context_->sent();
-  return context_;
-}
-
-MetadataMap* ServerCall::sent_initial_metadata() {
-  return &context_->sent().initial;
-}
-
-MetadataMap* ServerCall::sent_trailing_metadata() {
-  return &context_->sent().trailing;
-}
-
-ReceivedMetadataMap* ServerCall::received_metadata() {
-  if (context_->received_ == nullptr) {
-    context_->received_ = std::make_unique<ReceivedMetadata>();
-  }
-  return context_->received_->mutable_initial();
 }
 
 }  // namespace rpc::internal
