@@ -93,6 +93,8 @@ void ClientStream::OnSent() {
   {
     absl::MutexLock lock(&mutex_);
     opened = std::exchange(opening_, false);
+    opened_early_ = opened && !launched_;
+    if (opened_early_) return;
     if (!opened) {
       write = std::exchange(waiting_.write, nullptr);
       sent_ = write == nullptr;

@@ -205,7 +205,9 @@ class ClientStream final : public CallSink,
   ClientContext* context_ ABSL_GUARDED_BY(mutex_);  // null: abandoned
   CallHandle handle_ ABSL_GUARDED_BY(mutex_);       // 0: not started yet
   absl::Status cancel_when_started_ ABSL_GUARDED_BY(mutex_);
-  bool opening_ ABSL_GUARDED_BY(mutex_) = false;  // its OnSent is to come
+  bool opening_ ABSL_GUARDED_BY(mutex_) = false;       // its OnSent is to come
+  bool opened_early_ ABSL_GUARDED_BY(mutex_) = false;  // before launched_
+  bool launched_ ABSL_GUARDED_BY(mutex_) = false;      // StartCall has returned
   bool any_frame_ ABSL_GUARDED_BY(mutex_) = false;
   bool initial_metadata_ ABSL_GUARDED_BY(mutex_) = false;  // they came
   bool writes_ended_ ABSL_GUARDED_BY(mutex_) = false;

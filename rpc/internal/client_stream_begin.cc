@@ -164,15 +164,20 @@ void ClientStream::Launch(OutgoingFrame& frame) {
   const uint32_t before = context->phase_.fetch_or(ClientContext::kStarted,
                                                    std::memory_order_acq_rel);
   absl::Status cancel;
+  bool opened;
   {
     absl::MutexLock lock(&mutex_);
     handle_ = handle;
+    launched_ = true;
+    opened = opened_early_;
     cancel = std::move(cancel_when_started_);
   }
   if (before & ClientContext::kCancelled) {
     cancel = absl::CancelledError("CANCELLED");
   }
   if (!cancel.ok()) transport_->Cancel(handle, std::move(cancel));
+  // Whoever hears of it may use the handle, and let the stream go.
+  if (opened) Opened();
 }
 
 void ClientStream::NeverBegan(Status status) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rpc/generated_code.h"
@@ -189,6 +190,33 @@ TEST_F(EarlyAnswerQueueTest, OneThatNeverLeftHasNot) {
   });
   EXPECT_FALSE(Begins());
   EXPECT_EQ(status_.error_code(), StatusCode::UNAVAILABLE);
+}
+
+TEST_F(EarlyAnswerQueueTest, AStreamThatLeftCanBeWrittenToOnceItHasBegun) {
+  CompletionQueue queue;
+  void* tag;
+  bool ok = false;
+  AnswerBy([&](CallSink& sink) {
+    sink.OnSent();
+    // Another thread would write, and the call has no handle yet.
+    EXPECT_EQ(queue.AsyncNext(&tag, &ok, absl::Now()),
+              CompletionQueue::TIMEOUT);
+  });
+  const std::unique_ptr<ClientAsyncReaderWriter<SayRequest, SayResponse>> chat(
+      internal::ClientAsyncReaderWriterFactory<SayRequest, SayResponse>::Create(
+          channel_.get(), &queue, Method(internal::RpcMethod::BIDI_STREAMING),
+          &context_, /*start=*/true, nullptr));
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_TRUE(ok) << "the beginning";
+  chat->Write(SayRequest(), nullptr);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_TRUE(ok) << "the write";
+  EXPECT_EQ(transport_->sent(), 1);
+  context_.TryCancel();
+  chat->Finish(&status_, nullptr);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  queue.Shutdown();
+  EXPECT_FALSE(queue.Next(&tag, &ok));
 }
 
 // ---- Reactors.
