@@ -223,12 +223,13 @@ class ClientContext {
     std::string authority;
     std::shared_ptr<CallCredentials> credentials;
     struct census_context* census = nullptr;
-    std::unique_ptr<Parent> parent;
     // Of a call with interceptors: hears of TryCancel. A parent may cancel the
     // call before it begins.
     absl::Mutex mutex;
     std::shared_ptr<internal::CancelListener> cancel_listener
         ABSL_GUARDED_BY(mutex);
+    // Goes first: it waits for whoever is cancelling the call.
+    std::unique_ptr<Parent> parent;
   };
   SentMetadata& sent();
   // REQUIRES: sent_ is not null.
