@@ -61,6 +61,12 @@ constexpr Where kAllWheres[] = {Where::kInitial, Where::kInitialAlone,
                                 Where::kTrailing};
 
 class BadMetadataTest : public testing::TestWithParam<RpcType> {
+ private:
+  // Handlers use them, so the server goes first.
+  absl::Mutex mutex_;
+  Where where_ ABSL_GUARDED_BY(mutex_) = Where::kInitial;
+  Pairs pairs_ ABSL_GUARDED_BY(mutex_);
+
  protected:
   BadMetadataTest()
       : service_([this](rpc::ServerContext* context) { Answer(*context); }) {}
@@ -122,10 +128,6 @@ class BadMetadataTest : public testing::TestWithParam<RpcType> {
       }
     }
   }
-
-  absl::Mutex mutex_;
-  Where where_ ABSL_GUARDED_BY(mutex_) = Where::kInitial;
-  Pairs pairs_ ABSL_GUARDED_BY(mutex_);
 };
 
 INSTANTIATE_TEST_SUITE_P(Kinds, BadMetadataTest, testing::ValuesIn(kAllTypes),
