@@ -233,33 +233,10 @@ TEST(RoundRobinTest, EveryKindOfCallIsSharedOut) {
     EXPECT_TRUE(stream->WritesDone());
     EXPECT_OK(stream->Finish());
   };
-  const auto callback = [&] {
-    rpc::ClientContext context;
-    rpc::testing::SayRequest request;
-    rpc::testing::SayResponse response;
-    absl::Notification done;
-    client.echo().async()->Say(&context, &request, &response,
-                               [&](const rpc::Status& status) {
-                                 EXPECT_OK(status);
-                                 done.Notify();
-                               });
-    done.WaitForNotification();
-  };
-  const auto queue = [&] {
-    rpc::CompletionQueue events;
-    rpc::ClientContext context;
-    rpc::testing::SayResponse response;
-    rpc::Status status;
-    auto call = client.echo().AsyncSay(&context, {}, &events);
-    call->Finish(&response, &status, &events);
-    void* tag;
-    bool ok;
-    EXPECT_TRUE(events.Next(&tag, &ok));
-    EXPECT_OK(status);
-  };
   for (const std::function<void()>& call :
-       {std::function<void()>(chat), std::function<void()>(callback),
-        std::function<void()>(queue)}) {
+       {std::function<void()>(chat),
+        std::function<void()>([&] { EXPECT_OK(client.SayByCallback()); }),
+        std::function<void()>([&] { EXPECT_OK(client.SayByQueue()); })}) {
     const int before[] = {first.script().calls(), second.script().calls()};
     for (int i = 0; i < 4; ++i) call();
     EXPECT_EQ(first.script().calls() - before[0], 2);

@@ -156,32 +156,9 @@ TEST_F(RetryTest, FailuresThrottleRetriesAndSuccessesBringThemBack) {
 
 TEST_F(RetryTest, EveryApiHasIt) {
   const RoutedClient client = MakeClient();
-  const auto callback = [&] {
-    rpc::ClientContext context;
-    rpc::testing::SayRequest request;
-    rpc::testing::SayResponse response;
-    absl::Notification done;
-    client.echo().async()->Say(&context, &request, &response,
-                               [&](const rpc::Status& status) {
-                                 EXPECT_OK(status);
-                                 done.Notify();
-                               });
-    done.WaitForNotification();
-  };
-  const auto queue = [&] {
-    rpc::CompletionQueue events;
-    rpc::ClientContext context;
-    rpc::testing::SayResponse response;
-    rpc::Status status;
-    auto call = client.echo().AsyncSay(&context, {}, &events);
-    call->Finish(&response, &status, &events);
-    void* tag;
-    bool ok;
-    EXPECT_TRUE(events.Next(&tag, &ok));
-    EXPECT_OK(status);
-  };
   for (const std::function<void()>& call :
-       {std::function<void()>(callback), std::function<void()>(queue)}) {
+       {std::function<void()>([&] { EXPECT_OK(client.SayByCallback()); }),
+        std::function<void()>([&] { EXPECT_OK(client.SayByQueue()); })}) {
     const int before = script().calls();
     script().Add(kFail, 2);
     call();

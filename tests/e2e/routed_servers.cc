@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 
 namespace e2e {
@@ -175,6 +176,33 @@ rpc::Status RoutedClient::Say(absl::Duration timeout,
   if (status.ok() && response.text() != request.text()) {
     return rpc::Status(rpc::StatusCode::DATA_LOSS, response.text());
   }
+  return status;
+}
+
+rpc::Status RoutedClient::SayByCallback() const {
+  TimedContext context;
+  const rpc::testing::SayRequest request;
+  rpc::testing::SayResponse response;
+  rpc::Status result;
+  absl::Notification done;
+  echo_->async()->Say(&context, &request, &response, [&](rpc::Status status) {
+    result = std::move(status);
+    done.Notify();
+  });
+  done.WaitForNotification();
+  return result;
+}
+
+rpc::Status RoutedClient::SayByQueue() const {
+  rpc::CompletionQueue events;
+  TimedContext context;
+  rpc::testing::SayResponse response;
+  rpc::Status status(rpc::StatusCode::DATA_LOSS, "it was never set");
+  const auto call = echo_->AsyncSay(&context, {}, &events);
+  call->Finish(&response, &status, &events);
+  void* tag;
+  bool ok;
+  if (!events.Next(&tag, &ok)) return rpc::Status::CANCELLED;
   return status;
 }
 

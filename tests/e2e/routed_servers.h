@@ -84,6 +84,9 @@ class RoutedClient {
 
   rpc::Status Say(absl::Duration timeout = absl::Seconds(30),
                   bool wait_for_ready = false) const;
+  // The same by other APIs.
+  rpc::Status SayByCallback() const;
+  rpc::Status SayByQueue() const;
   rpc::Channel& channel() const { return *channel_; }
   std::shared_ptr<rpc::Channel> shared_channel() const { return channel_; }
   rpc::testing::Echo::Stub& echo() const { return *echo_; }
