@@ -297,6 +297,15 @@ bool Connection::GrowSendQueue(uint32_t count) {
   return send_queue_.HasRoom(count);
 }
 
+// A completion costs as much as a third of a small call.
+void Connection::DeepenIfBusy() {
+  const uint64_t frames = frames_ - std::exchange(completion_frames_, frames_);
+  if (frames >= kIdleSendSlots / 2 && state_ == State::kUp &&
+      poller_->ReserveMoreCompletions(kBusySendSlots - kIdleSendSlots).ok()) {
+    ResizeSendQueue(kBusySendSlots);
+  }
+}
+
 void Connection::GiveBackCompletions() {
   // A free slot is left: for what makes the queue's last unsignaled entries
   // complete.

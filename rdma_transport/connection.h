@@ -70,6 +70,9 @@ class ConnectionOwner : public CallOwner {
 // Slots of an idle connection's send queue that the CQ has entries for; see
 // docs/flow_control.md.
 inline constexpr uint32_t kIdleSendSlots = 16;
+// Of one that sends often: so many that every SendQueue::kSignalEvery-th send
+// asks for a completion, and no more.
+inline constexpr uint32_t kBusySendSlots = 2 * SendQueue::kSignalEvery;
 
 class Connection final : public PolledConnection, public CmEventHandler {
  public:
@@ -247,6 +250,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
     return send_queue_.HasRoom(count) || GrowSendQueue(count);
   }
   bool GrowSendQueue(uint32_t count);
+  void DeepenIfBusy();
   void ResizeSendQueue(uint32_t depth);
 
   // Offers (connection_offer.cc).
@@ -349,6 +353,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool starved_ = false;        // a frame waited for credits
   uint64_t frames_ = 0;         // sent and received
   uint64_t shrink_frames_ = 0;
+  uint64_t completion_frames_ = 0;  // frames_ when a send completed
   uint64_t received_frames_ = 0;
   uint64_t received_credit_frames_ = 0;
   uint64_t keepalive_frames_ = 0;  // received_frames_ at the last look

@@ -443,6 +443,7 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     }
   });
   if (poller_->CompletionsAreWanted()) GiveBackCompletions();
+  if (send_queue_.depth() == kIdleSendSlots) DeepenIfBusy();
   if (state_ == State::kClosing) {
     PostMarker();
     MaybeFinish();

@@ -11,6 +11,14 @@
 #include "rdma_transport/software/software_provider.h"
 
 namespace rdma::testing {
+namespace {
+
+// Operations know no device of ours.
+int (*poll_cq)(ibv_cq*, int, ibv_wc*) = nullptr;
+std::atomic<int> sends_completed{0};
+
+}  // namespace
+
 // ---- The device.
 
 MeddledDevice::MeddledDevice()
@@ -41,6 +49,19 @@ ibv_qp* MeddledDevice::CreateQp(ibv_pd* pd, ibv_qp_init_attr* init) {
 void MeddledDevice::FailPolls() {
   context()->ops.poll_cq = [](ibv_cq*, int, ibv_wc*) { return -1; };
 }
+
+void MeddledDevice::CountSendCompletions() {
+  poll_cq = context()->ops.poll_cq;
+  context()->ops.poll_cq = [](ibv_cq* cq, int capacity, ibv_wc* completions) {
+    const int count = poll_cq(cq, capacity, completions);
+    for (int i = 0; i < count; ++i) {
+      sends_completed += static_cast<int>(completions[i].wr_id & 1);
+    }
+    return count;
+  };
+}
+
+int MeddledDevice::send_completions() { return sends_completed.load(); }
 
 void MeddledDevice::Raise(const ibv_async_event& event) {
   absl::MutexLock lock(&mutex_);

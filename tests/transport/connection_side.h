@@ -57,6 +57,10 @@ class MeddledDevice final : public Device {
   int flood_left() const { return flood_left_; }
   // From now on ibv_poll_cq fails. For good. Inside Side::Do.
   void FailPolls();
+  // From now on counts the completions of sends that ibv_poll_cq gives, of all
+  // devices for which this was called. Inside Side::Do.
+  void CountSendCompletions();
+  static int send_completions();
   // The one CQ and the QPs made of it, in the order made.
   ibv_cq* cq() const { return cq_; }
   std::vector<ibv_qp*> qps() const;

@@ -402,6 +402,33 @@ TEST(ConnectionTest, TheCompletionQueueGrowsWithWhatIsUnderWay) {
   EXPECT_TRUE(Eventually([&] { return client.answered() == kConnections; }));
 }
 
+// A completion takes a third of a small call.
+TEST(ConnectionTest, ABusyConnectionAsksForFewCompletions) {
+  constexpr int kCalls = 320;
+  Side server;
+  server.Listen();
+  Side client;
+  Connection* const connection = ConnectMany(client, server, 1).front();
+  client.Do([&] { client.device().CountSendCompletions(); });
+  const auto call_one_by_one = [&] {
+    for (int i = 0; i < kCalls; ++i) {
+      const int answered = client.answered();
+      client.Open(connection);
+      ASSERT_TRUE(Eventually([&] { return client.answered() > answered; }));
+    }
+  };
+  call_one_by_one();
+  constexpr int kFew = kCalls / SendQueue::kSignalEvery + 6;
+  EXPECT_LE(testing::MeddledDevice::send_completions(), kFew);
+  // It was idle for a while, and had given back what it does not use.
+  absl::SleepFor(absl::Milliseconds(2500));
+  const int before = testing::MeddledDevice::send_completions();
+  call_one_by_one();
+  EXPECT_LE(testing::MeddledDevice::send_completions() - before, kFew);
+  EXPECT_GE(testing::MeddledDevice::send_completions() - before, 2)
+      << "nothing was counted";
+}
+
 TEST(ConnectionTest, LargeMessagesTakeTurnsInASmallCompletionQueue) {
   constexpr int kConnections = 4;
   Side server;
