@@ -34,13 +34,13 @@ namespace {
 // to be worth it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimized";
-constexpr int64_t kClientLimit = 3330;
-constexpr int64_t kServerLimit = 3675;
+constexpr int64_t kClientLimit = 3180;
+constexpr int64_t kServerLimit = 3530;
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
-constexpr int64_t kClientLimit = 16400;
-constexpr int64_t kServerLimit = 17740;
+constexpr int64_t kClientLimit = 15820;
+constexpr int64_t kServerLimit = 17080;
 #endif
 
 // From the test's working directory, the root of its runfiles.

@@ -54,8 +54,9 @@ CompletionQueue::~CompletionQueue() {
 
 int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
   if (capacity <= 0) return 0;
+  PollTarget* ready = nullptr;
   if (queued_ == 0 && !attention_.load(std::memory_order_relaxed) &&
-      schedule_.IdleTurn()) {
+      schedule_.SimpleTurn(&ready) && ready == nullptr) {
     OnIdleTurn();
     return 0;
   }
@@ -63,9 +64,13 @@ int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
   sink_end_ = completions + capacity;
   polling_ = true;
   copy_budget_ = kCopyQuantumBytes;
-  if (queued_ != 0) [[unlikely]]
-    DrainQueue();
-  if (sink_next_ != sink_end_) PollTargets();
+  if (ready != nullptr) {
+    ready->Progress();
+  } else {
+    if (queued_ != 0) [[unlikely]]
+      DrainQueue();
+    if (sink_next_ != sink_end_) PollTargets();
+  }
   polling_ = false;
   const auto count = static_cast<int>(sink_next_ - completions);
   sink_next_ = sink_end_ = nullptr;

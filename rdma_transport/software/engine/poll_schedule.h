@@ -51,14 +51,18 @@ class PollSchedule {
     unfinished_.clear();
   }
 
-  // A turn that only has to look at the hot ones, and finds none of them ready.
+  // A turn that only has to look at the hot ones, and finds none of them ready:
+  // `*ready` stays null; or just one is hot, and ready: it is to be visited.
   // False: it was not like that, and the turn is still to be taken.
-  bool IdleTurn() {
+  bool SimpleTurn(PollTarget** ready) {
     if (to_look_at_ != 0 || !unfinished_.empty() || ColdLookIsDue(turn_ + 1)) {
       return false;
     }
     for (uint32_t i = 0; i < hot_count_; ++i) {
-      if (hot_[i]->ReadyOrAnticipates()) return false;
+      if (!hot_[i]->ReadyOrAnticipates()) continue;
+      if (hot_count_ != 1) return false;
+      *ready = hot_[0];
+      last_work_[0] = turn_ + 1;
     }
     ++turn_;
     CoolOne();

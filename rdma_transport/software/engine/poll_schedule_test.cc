@@ -29,8 +29,16 @@ class PollScheduleTest : public testing::Test {
     }
   }
 
-  // One turn in which each visited target's work is done; returns the visited.
+  // One turn, as the CQ takes it, in which each visited target's work is done;
+  // returns the visited.
   std::vector<PollTarget*> Turn(Verdict verdict = Verdict::kGoOn) {
+    PollTarget* ready = nullptr;
+    was_simple_ = schedule_.SimpleTurn(&ready);
+    if (was_simple_) {
+      if (ready == nullptr) return {};
+      static_cast<FakeTarget*>(ready)->SetReady(false);
+      return {ready};
+    }
     std::vector<PollTarget*> visited;
     schedule_.Turn([&](PollTarget* target) {
       visited.push_back(target);
@@ -57,7 +65,25 @@ class PollScheduleTest : public testing::Test {
 
   std::vector<std::unique_ptr<FakeTarget>> targets_;
   PollSchedule schedule_;
+  bool was_simple_ = false;  // the last Turn
 };
+
+TEST_F(PollScheduleTest, TheOnlyTargetIsFoundInASimpleTurnAndStaysHot) {
+  AddTargets(1);
+  EXPECT_EQ(TurnsToFind(targets_[0].get()), 1);
+  for (int i = 0; i < 10'000; ++i) {
+    targets_[0]->SetReady(true);
+    EXPECT_EQ(Turn().size(), 1u);
+    EXPECT_TRUE(was_simple_);
+  }
+  EXPECT_TRUE(Turn().empty());
+  EXPECT_TRUE(was_simple_);
+  AddTargets(1);
+  targets_[0]->SetReady(true);
+  targets_[1]->SetReady(true);
+  EXPECT_EQ(TurnsToFind(targets_[1].get()), 1);
+  EXPECT_FALSE(was_simple_);
+}
 
 TEST_F(PollScheduleTest, FindsAnIdleTargetInTwiceAsManyTurnsAsThereAre) {
   AddTargets(1000);

@@ -121,6 +121,7 @@ void QueuePair::Progress() {
     ProgressUnconnected();
     return;
   }
+  if (!needs_service_ && TakeSmallPackets()) return;
   uint64_t own_budget_bytes = kCopyQuantumBytes;
   uint64_t* const budget_bytes = Budget(&own_budget_bytes);
   if (live_link_->HasIncoming()) {
@@ -164,6 +165,16 @@ uint64_t* QueuePair::Budget(uint64_t* own) {
 // for which no receive is posted.
 bool QueuePair::MoreToDeliver() const {
   return live_link_->HasIncoming() && !responder_.waits_for_receive();
+}
+
+// All of Progress, as a rule: there is nothing to do but to take small packets.
+// False: there is more.
+inline bool QueuePair::TakeSmallPackets() {
+  uint64_t left = kPacketsPerTurn;
+  while (left != 0 && live_link_->HasIncoming() && TakeSmallPacket()) --left;
+  if (left != kPacketsPerTurn) live_link_->Acknowledge();
+  return !live_link_->HasIncoming() && !receive_busy_ &&
+         !live_link_->hung_up() && !live_link_->rang();
 }
 
 bool QueuePair::TakePackets(uint64_t* budget_bytes) {

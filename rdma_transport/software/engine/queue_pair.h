@@ -106,6 +106,7 @@ class QueuePair final : public ibv_qp,
   uint64_t* Budget(uint64_t* own);
   bool MoreToDeliver() const;
   // Takes packets. False: the QP left RTS.
+  bool TakeSmallPackets();
   bool TakePackets(uint64_t* budget_bytes);
   bool TakeSmallPacket();
   // kWaits: for the peer or the consumer. kLater: for the next turn.
