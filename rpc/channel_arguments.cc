@@ -126,6 +126,12 @@ const std::map<std::string, NumberArgument>& NumberArguments() {
        Fabric(&FabricOptions::rnr_retry_count, 0, 7)},
       {"verbena.min_rnr_timer", Fabric(&FabricOptions::min_rnr_timer, 1, 31)},
       {"verbena.traffic_class", Fabric(&FabricOptions::traffic_class, 0, 255)},
+      {"grpc.dns_min_time_between_resolutions_ms",
+       {0, kMax32,
+        [](EndpointOptions& options, int64_t value) {
+          options.routing.min_time_between_resolutions =
+              absl::Milliseconds(value);
+        }}},
       {"grpc.enable_retries",
        {0, 1,
         [](EndpointOptions& options, int64_t value) {
@@ -141,6 +147,11 @@ const std::map<std::string, NumberArgument>& NumberArguments() {
        {0, 1,
         [](EndpointOptions& options, int64_t value) {
           options.transport.share_connection = value == 0;
+        }}},
+      {"grpc.so_reuseport",
+       {0, 1,
+        [](EndpointOptions& options, int64_t value) {
+          options.reuse_port = value != 0;
         }}},
       {"grpc.max_connection_age_ms",
        LimitInMilliseconds(&Options::max_connection_age, 1)},

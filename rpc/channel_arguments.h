@@ -24,9 +24,11 @@
 //   grpc.max_connection_age_ms            2147483647: no limit; server only
 //   grpc.max_connection_age_grace_ms      2147483647: no limit; server only
 //   grpc.max_connection_idle_ms           2147483647: no limit; server only
+//   grpc.so_reuseport                     1; 0: a port twice is an error; server only
 //   grpc.use_local_subchannel_pool        0; 1: a connection of the channel's own
 //   grpc.lb_policy_name                   "pick_first" (the default) or "round_robin"
 //   grpc.service_config                   JSON; see rpc/routing/service_config.h
+//   grpc.dns_min_time_between_resolutions_ms  30000; for round_robin
 //   grpc.enable_retries                   1: also with one address; 0: nowhere
 //   grpc.per_rpc_retry_buffer_size        262144 bytes of a call that may be repeated
 //   verbena.connect_timeout_ms            20000
@@ -141,6 +143,7 @@ struct EndpointOptions {
   size_t max_metadata_bytes = 0;
   size_t handler_threads = 0;
   size_t handler_queue = 0;
+  bool reuse_port = true;  // a server's builder may be given one twice
 };
 
 // INVALID_ARGUMENT names the argument, its value and what it may be.

@@ -93,7 +93,10 @@ Status ClientContext::EncodeSent(const internal::CallTarget& target,
 }
 
 std::string ClientContext::peer() const {
-  return transport_ == nullptr ? std::string() : transport_->peer();
+  if (transport_ == nullptr) return "";
+  std::string peer = transport_->peer();
+  // A transport on top of others has told it with what came.
+  return peer.empty() && received_ != nullptr ? received_->peer() : peer;
 }
 
 // The text is the status's, which the caller has; here is what the server said.

@@ -148,8 +148,9 @@ class ClientContext {
   void TryCancel();
 
   // The server, once there was a connection to it: "ipv4:127.0.0.1:50051",
-  // "ipv6:[::1]:50051". Empty before, where the call did not begin, and where
-  // the channel has several addresses.
+  // "ipv6:[::1]:50051". Empty before, and where the call did not begin. On a
+  // channel with several addresses or a service config: the one that this call
+  // went to, to be read once the call is over (or its initial metadata came).
   // REQUIRES: the channel outlives this function.
   std::string peer() const;
 

@@ -32,11 +32,8 @@
 #define GRPC_ARG_HTTP2_WRITE_BUFFER_SIZE "grpc.http2.write_buffer_size"
 
 // TCP, and how names become addresses.
-#define GRPC_ARG_ALLOW_REUSEPORT "grpc.so_reuseport"
 #define GRPC_ARG_DNS_ARES_QUERY_TIMEOUT_MS "grpc.dns_ares_query_timeout"
 #define GRPC_ARG_DNS_ENABLE_SRV_QUERIES "grpc.dns_enable_srv_queries"
-#define GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS \
-  "grpc.dns_min_time_between_resolutions_ms"
 #define GRPC_ARG_ENABLE_HTTP_PROXY "grpc.enable_http_proxy"
 #define GRPC_ARG_EXPAND_WILDCARD_ADDRS "grpc.expand_wildcard_addrs"
 #define GRPC_ARG_HTTP_PROXY "grpc.http_proxy"

@@ -1,8 +1,8 @@
 // Names without a namespace that gRPC C++ programs take from gRPC's C headers,
 // so that they need no change: the connectivity states, the words for
-// compression, the channel arguments, and GPR_ASSERT. Where gRPC's own headers
-// came first, theirs stay; but GPR_ASSERT is Verbena's then, too, as gRPC's
-// needs its library.
+// compression, what calls propagate, the channel arguments, and GPR_ASSERT.
+// Where gRPC's own headers came first, theirs stay; but GPR_ASSERT is Verbena's
+// then, too, as gRPC's needs its library.
 #ifndef VERBENA_RPC_GRPC_NAMES_H_
 #define VERBENA_RPC_GRPC_NAMES_H_
 
@@ -62,9 +62,21 @@ inline constexpr grpc_compression_level GRPC_COMPRESS_LEVEL_COUNT =
     ::rpc::COMPRESS_LEVEL_COUNT;
 #endif
 
+#ifndef GRPC_PROPAGATE_DEADLINE
+// Bits of PropagationOptions::c_bitmask.
+#define GRPC_PROPAGATE_DEADLINE 1u
+#define GRPC_PROPAGATE_CENSUS_STATS_CONTEXT 2u
+#define GRPC_PROPAGATE_CENSUS_TRACING_CONTEXT 4u
+#define GRPC_PROPAGATE_CANCELLATION 8u
+#define GRPC_PROPAGATE_DEFAULTS 0xffffu
+#endif
+
 #ifndef GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH
 // See channel_arguments.h.
+#define GRPC_ARG_ALLOW_REUSEPORT "grpc.so_reuseport"
 #define GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS "grpc.client_idle_timeout_ms"
+#define GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS \
+  "grpc.dns_min_time_between_resolutions_ms"
 #define GRPC_ARG_ENABLE_RETRIES "grpc.enable_retries"
 #define GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS \
   "grpc.initial_reconnect_backoff_ms"

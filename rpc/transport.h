@@ -129,6 +129,11 @@ class CallSink {
   // A frame came, in the order sent.
   virtual void OnFrame(IncomingFrame& frame) = 0;
 
+  // On a transport on top of others: which peer this is the call of, in gRPC's
+  // form ("ipv4:127.0.0.1:50051"). At most once, before the frames that come
+  // from there. Default: not interested.
+  virtual void OnPeer(std::string_view /*peer*/) {}
+
   // The memory of one frame given to Send (or StartCall) is no longer used by
   // the transport nor readable by the peer, and the next may be sent without
   // piling up. Not for a direction's last frame, nor once the call is closed.
@@ -356,6 +361,10 @@ class ClientTransport {
   // `deadline`.
   virtual bool WaitForStateChange(ConnectivityState last_observed,
                                   absl::Time deadline) = 0;
+
+  // Has connections that failed try again now, as if they had not failed
+  // before. Default: there is no pause between attempts.
+  virtual void ResetBackoff() {}
 
   // `listener` hears of every change of state from now on, and at once of a
   // failure that lasts, until RemoveStateListener has returned. Default: the

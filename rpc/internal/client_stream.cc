@@ -69,6 +69,11 @@ void ClientStream::OnFrame(IncomingFrame& frame) {
   if (!usable) Cancel(absl::CancelledError("the response is not usable"));
 }
 
+void ClientStream::OnPeer(std::string_view peer) {
+  absl::MutexLock lock(&mutex_);
+  if (context_ != nullptr) context_->received_->set_peer(peer);
+}
+
 bool ClientStream::AcceptHeader(const IncomingFrame& frame) {
   if (context_ == nullptr) return true;
   Status status = context_->received_->Add(

@@ -19,6 +19,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -125,6 +126,7 @@ class ClientStream final : public CallSink,
   // ---- CallSink.
 
   void OnFrame(IncomingFrame& frame) override;
+  void OnPeer(std::string_view peer) override;
   void OnSent() override;
   void OnClosed(const CallOutcome& outcome) override;
   bool IsQuick() const override {

@@ -150,7 +150,7 @@ void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
   const bool failed = frame.end && frame.status_code != StatusCode::OK;
   if (frame.has_message && !failed && !AcceptResponse(frame)) return;
   // An error without initial metadata is gRPC's "trailers only".
-  if (first && (!failed || context_->received_ != nullptr)) {
+  if (first && (!failed || HasInitialMetadata())) {
     OnInitialMetadata();
   }
   if (!frame.end) return;
@@ -163,15 +163,27 @@ void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
   has_status_ = true;
 }
 
-bool ClientUnaryCall::AcceptHeader(const IncomingFrame& frame, bool first) {
+void ClientUnaryCall::OnPeer(std::string_view peer) {
+  received().set_peer(peer);
+}
+
+ReceivedMetadata& ClientUnaryCall::received() {
   if (context_->received_ == nullptr) {
     context_->received_ = std::make_unique<ReceivedMetadata>();
   }
-  status_ =
-      context_->received_->Add(frame.header,
-                               frame.end ? ReceivedMetadata::From::kServerEnd
-                                         : ReceivedMetadata::From::kServer,
-                               first, max_metadata_bytes_);
+  return *context_->received_;
+}
+
+bool ClientUnaryCall::HasInitialMetadata() const {
+  return context_->received_ != nullptr &&
+         !context_->received_->initial().empty();
+}
+
+bool ClientUnaryCall::AcceptHeader(const IncomingFrame& frame, bool first) {
+  status_ = received().Add(frame.header,
+                           frame.end ? ReceivedMetadata::From::kServerEnd
+                                     : ReceivedMetadata::From::kServer,
+                           first, max_metadata_bytes_);
   if (!status_.ok()) Fail();
   return status_.ok();
 }

@@ -26,6 +26,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/base/optimization.h"
@@ -52,6 +53,7 @@ class ClientUnaryCall : public CallSink {
   ClientUnaryCall& operator=(const ClientUnaryCall&) = delete;
 
   void OnFrame(IncomingFrame& frame) final;
+  void OnPeer(std::string_view peer) final;
   void OnClosed(const CallOutcome& outcome) final;
 
  protected:
@@ -100,6 +102,8 @@ class ClientUnaryCall : public CallSink {
 
   // A frame that is not just the response.
   void AcceptUnusual(IncomingFrame& frame);
+  ReceivedMetadata& received();
+  bool HasInitialMetadata() const;
   bool AcceptHeader(const IncomingFrame& frame, bool first);
   bool AcceptResponse(IncomingFrame& frame);
   // Ends the call with status_, whatever else comes.

@@ -38,6 +38,9 @@ class ReceivedMetadata {
   ReceivedMetadataMap* mutable_initial() { return &initial_; }
   ReceivedMetadataMap* mutable_trailing() { return &trailing_; }
   std::string_view authority() const { return authority_; }  // the client's
+  // See CallSink::OnPeer.
+  void set_peer(std::string_view peer) { peer_ = std::string(peer); }
+  const std::string& peer() const { return peer_; }
   std::string_view status_message() const { return status_message_; }
   std::string_view status_details() const { return status_details_; }
 
@@ -55,6 +58,7 @@ class ReceivedMetadata {
   size_t initial_bytes_ = 0;
   size_t trailing_bytes_ = 0;
   std::string_view authority_;
+  std::string peer_;
   bool has_status_message_ = false;
   bool has_status_details_ = false;
   std::string_view status_message_;

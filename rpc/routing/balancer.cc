@@ -18,27 +18,33 @@ constexpr absl::Duration kLongestResolvePause = absl::Seconds(30);
 
 // ---- One address.
 
-Balancer::Subchannel::Subchannel(Balancer* balancer,
+Balancer::Subchannel::Subchannel(Balancer* balancer, std::string address,
                                  std::unique_ptr<ClientTransport> transport)
-    : balancer_(balancer), transport_(std::move(transport)) {}
+    : balancer_(balancer),
+      address_(std::move(address)),
+      transport_(balancer->Share(std::move(transport))) {}
 
 Balancer::Subchannel::~Subchannel() { transport_->RemoveStateListener(this); }
 
 void Balancer::Subchannel::OnState(ConnectivityState state,
                                    const absl::Status& why) {
-  if (state == ConnectivityState::kTransientFailure) {
+  const bool failed = state == ConnectivityState::kTransientFailure;
+  if (failed || state == ConnectivityState::kIdle) {
     absl::MutexLock lock(&mutex_);
-    failed_ = true;
-    error_ = why;
+    lost_ = true;
+    failed_ = failed_ || failed;
+    if (failed) error_ = why;
   }
   balancer_->UpdateSoon();
 }
 
-BalancingPolicy::Address Balancer::Subchannel::Look(absl::Status* error) {
+BalancingPolicy::Address Balancer::Subchannel::Look(absl::Status* error,
+                                                    bool* was_lost) {
   // Not under the lock, which OnState takes.
   const ConnectivityState state = transport_->GetState(false);
   absl::MutexLock lock(&mutex_);
   if (failed_) *error = error_;
+  *was_lost |= std::exchange(lost_, false);
   return {state, std::exchange(failed_, false)};
 }
 
@@ -48,12 +54,14 @@ Balancer::Balancer(Transports transports,
                    std::unique_ptr<BalancingPolicy> policy)
     : policy_(std::move(policy)) {
   absl::MutexLock lock(&mutex_);
-  OnResolved(std::move(transports));
+  for (std::unique_ptr<ClientTransport>& transport : transports) {
+    subchannels_.push_back(NewSubchannel("", std::move(transport)));
+  }
 }
 
-Balancer::Balancer(Resolver resolver, std::unique_ptr<BalancingPolicy> policy)
+Balancer::Balancer(Names names, std::unique_ptr<BalancingPolicy> policy)
     : policy_(std::move(policy)),
-      resolver_(std::move(resolver)),
+      names_(std::move(names)),
       resolve_pause_(kFirstResolvePause) {}
 
 Balancer::~Balancer() = default;
@@ -61,13 +69,45 @@ Balancer::~Balancer() = default;
 void Balancer::Start(std::weak_ptr<void> owner) {
   owner_ = std::move(owner);
   absl::MutexLock lock(&mutex_);
-  Listen();
-}
-
-void Balancer::Listen() {
   for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {
     subchannel->Start();
   }
+}
+
+// A call may be the last to have it, and let go of it in a callback.
+std::shared_ptr<ClientTransport> Balancer::Share(
+    std::unique_ptr<ClientTransport> transport) {
+  return {transport.release(), [this](ClientTransport* last) {
+            std::shared_ptr<void> owner = owner_.lock();
+            if (owner == nullptr) {  // all of it ends, where it may
+              delete last;
+              return;
+            }
+            absl::AnyInvocable<void()> end = [owner = std::move(owner), last] {
+              delete last;
+            };
+            // Better a leak than a transport that ends under itself.
+            (void)RunSoon(end);
+          }};
+}
+
+std::unique_ptr<Balancer::Subchannel> Balancer::NewSubchannel(
+    std::string address, std::unique_ptr<ClientTransport> transport) {
+  auto subchannel = std::make_unique<Subchannel>(this, std::move(address),
+                                                 std::move(transport));
+  for (const std::string& path : methods_) {
+    subchannel->methods().push_back(
+        subchannel->transport()->RegisterMethod(path));
+  }
+  return subchannel;
+}
+
+Balancer::ToConnect Balancer::AllTransports() {
+  ToConnect all;
+  for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {
+    all.push_back(subchannel->transport());
+  }
+  return all;
 }
 
 uint32_t Balancer::RegisterMethod(std::string_view path) {
@@ -86,18 +126,19 @@ uint32_t Balancer::RegisterMethod(std::string_view path) {
 
 Balancer::ToConnect Balancer::Look(bool wanted) {
   if (subchannels_.empty()) {
-    if (wanted && !std::exchange(resolves_, true)) {
-      if (state_ == ConnectivityState::kIdle) {
-        state_ = ConnectivityState::kConnecting;
-      }
-      ResolveSoon();
+    if (!wanted || resolves_) return {};
+    if (state_ == ConnectivityState::kIdle) {
+      state_ = ConnectivityState::kConnecting;
     }
+    ResolveAgain();
     return {};
   }
   std::vector<BalancingPolicy::Address> addresses;
+  bool was_lost = false;
   for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {
-    addresses.push_back(subchannel->Look(&last_error_));
+    addresses.push_back(subchannel->Look(&last_error_, &was_lost));
   }
+  if (was_lost) ResolveAgain();
   const BalancingPolicy::Decision decision = policy_->Look(addresses, wanted);
   state_ = decision.state;
   ToConnect connect;
@@ -110,7 +151,7 @@ Balancer::ToConnect Balancer::Look(bool wanted) {
 // A transport that does not tell has come into another state at once.
 void Balancer::Connect(const ToConnect& transports) {
   bool changed = false;
-  for (ClientTransport* const transport : transports) {
+  for (const std::shared_ptr<ClientTransport>& transport : transports) {
     transport->GetState(/*try_to_connect=*/true);
     changed |= transport->GetState(false) != ConnectivityState::kIdle;
   }
@@ -119,6 +160,12 @@ void Balancer::Connect(const ToConnect& transports) {
 
 // ---- Names.
 
+void Balancer::ResolveAgain() {
+  if (names_.resolve == nullptr || std::exchange(resolves_, true)) return;
+  const absl::Time earliest = resolved_at_ + names_.min_time_between;
+  earliest <= absl::Now() ? ResolveSoon() : ResolveAt(earliest);
+}
+
 void Balancer::ResolveSoon() {
   std::shared_ptr<void> owner = owner_.lock();
   if (owner == nullptr) return;
@@ -126,39 +173,85 @@ void Balancer::ResolveSoon() {
   if (!RunSoon(resolve)) resolves_ = false;
 }
 
+void Balancer::ResolveAt(absl::Time time) {
+  Timer::Start(time, [this, owner = owner_] {
+    const std::shared_ptr<void> alive = owner.lock();
+    if (alive == nullptr) return;
+    Resolve();
+  });
+}
+
 void Balancer::Resolve() {
-  absl::StatusOr<Transports> transports = resolver_();
+  absl::StatusOr<std::vector<std::string>> addresses = names_.resolve();
+  absl::Status status = addresses.status();
+  Transports transports;
+  if (status.ok()) status = MakeTransports(*addresses, transports);
+  Subchannels gone;  // without the lock
   {
     absl::MutexLock lock(&mutex_);
-    if (transports.ok()) {
-      OnResolved(*std::move(transports));
-      Listen();
+    if (status.ok()) {
+      gone = OnResolved(*addresses, std::move(transports));
     } else {
-      OnNotResolved(transports.status());
+      OnNotResolved(status);
     }
   }
   Update();
 }
 
-void Balancer::OnResolved(Transports transports) {
-  for (std::unique_ptr<ClientTransport>& transport : transports) {
-    auto subchannel = std::make_unique<Subchannel>(this, std::move(transport));
-    for (const std::string& path : methods_) {
-      subchannel->methods().push_back(
-          subchannel->transport()->RegisterMethod(path));
+absl::Status Balancer::MakeTransports(const std::vector<std::string>& addresses,
+                                      Transports& transports) {
+  transports.resize(addresses.size());
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto has_address = [&](const auto& subchannel) {
+        return subchannel->address() == addresses[i];
+      };
+      if (std::any_of(subchannels_.begin(), subchannels_.end(), has_address)) {
+        continue;
+      }
     }
-    subchannels_.push_back(std::move(subchannel));
+    absl::StatusOr<std::unique_ptr<ClientTransport>> transport =
+        names_.connect_to(addresses[i]);
+    if (!transport.ok()) return transport.status();
+    transports[i] = *std::move(transport);
   }
+  return absl::OkStatus();
 }
 
+Balancer::Subchannels Balancer::OnResolved(
+    const std::vector<std::string>& addresses, Transports transports) {
+  Subchannels before = std::exchange(subchannels_, {});
+  std::vector<std::optional<size_t>> old_places;
+  for (size_t i = 0; i < addresses.size(); ++i) {
+    const auto same = [&](const auto& subchannel) {
+      return subchannel != nullptr && subchannel->address() == addresses[i];
+    };
+    const auto found = std::find_if(before.begin(), before.end(), same);
+    if (found != before.end()) {
+      old_places.emplace_back(found - before.begin());
+      subchannels_.push_back(std::move(*found));
+    } else if (transports[i] != nullptr) {  // else it is there twice
+      old_places.emplace_back(std::nullopt);
+      subchannels_.push_back(
+          NewSubchannel(addresses[i], std::move(transports[i])));
+      subchannels_.back()->Start();
+    }
+  }
+  policy_->OnNewAddresses(old_places);
+  resolves_ = false;
+  resolved_at_ = absl::Now();
+  resolve_pause_ = kFirstResolvePause;
+  return before;
+}
+
+// Addresses that were found before stay.
 void Balancer::OnNotResolved(const absl::Status& why) {
-  state_ = ConnectivityState::kTransientFailure;
-  last_error_ = why;
-  Timer::Start(absl::Now() + resolve_pause_, [this, owner = owner_] {
-    const std::shared_ptr<void> alive = owner.lock();
-    if (alive == nullptr) return;
-    Resolve();
-  });
+  if (subchannels_.empty()) {
+    state_ = ConnectivityState::kTransientFailure;
+    last_error_ = why;
+  }
+  ResolveAt(absl::Now() + resolve_pause_);
   resolve_pause_ = std::min(resolve_pause_ * 2, kLongestResolvePause);
 }
 
@@ -250,6 +343,17 @@ void Balancer::Update() {
   }
   Connect(connect);
   for (const Told& one : told) one.waiter->OnPick(one.pick);
+}
+
+void Balancer::ResetBackoff() {
+  ToConnect all;
+  {
+    absl::MutexLock lock(&mutex_);
+    all = AllTransports();
+  }
+  for (const std::shared_ptr<ClientTransport>& transport : all) {
+    transport->ResetBackoff();
+  }
 }
 
 ConnectivityState Balancer::GetState(bool try_to_connect) {

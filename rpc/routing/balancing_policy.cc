@@ -1,6 +1,7 @@
 #include "rpc/routing/balancing_policy.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rpc::routing {
 namespace {
@@ -19,6 +20,16 @@ std::vector<size_t> IdleOnes(absl::Span<const Address> addresses) {
 
 class PickFirst final : public BalancingPolicy {
  public:
+  // Begins again, unless what it selected is still there.
+  void OnNewAddresses(
+      absl::Span<const std::optional<size_t>> old_places) override {
+    const std::optional<size_t> selected = std::exchange(selected_, {});
+    phase_ = Phase::kIdle;
+    for (size_t i = 0; i < old_places.size(); ++i) {
+      if (selected.has_value() && old_places[i] == selected) selected_ = i;
+    }
+  }
+
   Decision Look(absl::Span<const Address> addresses, bool wanted) override {
     if (selected_.has_value()) {
       if (addresses[*selected_].state == State::kReady) return {State::kReady};
@@ -94,6 +105,16 @@ class PickFirst final : public BalancingPolicy {
 class RoundRobin final : public BalancingPolicy {
  public:
   explicit RoundRobin(uint32_t start) : next_(start) {}
+
+  void OnNewAddresses(
+      absl::Span<const std::optional<size_t>> old_places) override {
+    const std::vector<State> before = std::exchange(states_, {});
+    for (const std::optional<size_t>& place : old_places) {
+      states_.push_back(place.has_value() && *place < before.size()
+                            ? before[*place]
+                            : State::kConnecting);
+    }
+  }
 
   Decision Look(absl::Span<const Address> addresses, bool wanted) override {
     started_ = started_ || wanted;

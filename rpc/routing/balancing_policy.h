@@ -43,8 +43,13 @@ class BalancingPolicy {
 
   virtual ~BalancingPolicy() = default;
 
+  // There are others from now on. `old_places`: of each, where it was before;
+  // none: it was not there.
+  virtual void OnNewAddresses(
+      absl::Span<const std::optional<size_t>> old_places) = 0;
+
   // `wanted`: a call waits, or the user asks to connect. `addresses` are as
-  // many as the last time.
+  // many as the last time, or as OnNewAddresses said.
   virtual Decision Look(absl::Span<const Address> addresses, bool wanted) = 0;
 
   // Where the next call goes, after a decision of kReady; none where what it

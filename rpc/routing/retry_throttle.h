@@ -1,16 +1,18 @@
-// Stops a channel from repeating calls while most of them fail: gRPC's
-// retryThrottling. A bucket of tokens; an attempt that fails in a way that
-// could be repeated takes one, a call that goes well gives `ratio` back, and
-// nothing is repeated while the bucket is at most half full.
+// Stops a process from repeating calls to a server while most of them fail:
+// gRPC's retryThrottling (its proposal A6). A bucket of tokens; an attempt that
+// fails in a way that could be repeated takes one, a call that goes well gives
+// `ratio` back, and nothing is repeated while the bucket is at most half full.
 //
 // Thread rule: any thread.
 #ifndef VERBENA_RPC_ROUTING_RETRY_THROTTLE_H_
 #define VERBENA_RPC_ROUTING_RETRY_THROTTLE_H_
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
+#include <memory>
+#include <string>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "rpc/routing/service_config.h"
 
 namespace rpc::routing {
@@ -20,25 +22,31 @@ class RetryThrottle final {
   explicit RetryThrottle(const RetryThrottling& limits)
       : limits_(limits), milli_tokens_(limits.max_milli_tokens) {}
 
-  // Whether it may be repeated.
-  bool OnFailure() { return Add(-1000) > limits_.max_milli_tokens / 2; }
-  void OnSuccess() { Add(limits_.milli_token_ratio); }
+  // The one of all channels of this process to a server of this name, for as
+  // long as the process lives: a channel that is made anew knows how the server
+  // fares. Other limits than it has count from now on, for all of them; the
+  // bucket is as full then as it was.
+  static std::shared_ptr<RetryThrottle> ForServer(
+      const std::string& name, const RetryThrottling& limits);
 
- private:
-  // Returns what is there then.
-  int64_t Add(int64_t milli_tokens) {
-    int64_t before = milli_tokens_.load(std::memory_order_relaxed);
-    int64_t after;
-    do {
-      after = std::clamp<int64_t>(before + milli_tokens, 0,
-                                  limits_.max_milli_tokens);
-    } while (!milli_tokens_.compare_exchange_weak(before, after,
-                                                  std::memory_order_relaxed));
-    return after;
+  // Whether it may be repeated.
+  bool OnFailure() {
+    absl::MutexLock lock(&mutex_);
+    Add(-1000);
+    return milli_tokens_ > limits_.max_milli_tokens / 2;
+  }
+  void OnSuccess() {
+    absl::MutexLock lock(&mutex_);
+    Add(limits_.milli_token_ratio);
   }
 
-  const RetryThrottling limits_;
-  std::atomic<int64_t> milli_tokens_;
+ private:
+  void Add(int64_t milli_tokens) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void SetLimits(const RetryThrottling& limits);
+
+  absl::Mutex mutex_;
+  RetryThrottling limits_ ABSL_GUARDED_BY(mutex_);
+  int64_t milli_tokens_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace rpc::routing

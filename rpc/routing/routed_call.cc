@@ -134,6 +134,7 @@ void RoutedCall::Begin(const Balancer::Pick& pick) {
     transport_ = pick.transport;
     transport_method_ = pick.method;
     attempt_handle_ = CallHandle();
+    peer_.clear();
     release_bytes_ = 0;
     next_frame_ = 0;
     old_sent_ = sent_;
@@ -149,6 +150,7 @@ void RoutedCall::AfterAttempt(const CallOutcome& outcome) {
     within_callback = transport_ != nullptr;
     may_have_run_ = may_have_run_ || outcome.may_have_run || held_ != nullptr;
     pause = PauseBeforeNext(outcome);
+    if (within_callback && peer_.empty()) peer_ = transport_->peer();
     transport_ = nullptr;
     if (pause.has_value()) {
       held_.reset();
@@ -223,7 +225,7 @@ bool RoutedCall::Send(OutgoingFrame&& frame) {
     Cancel(TooLarge("Sent", bytes, config_.max_request_bytes));
     return false;
   }
-  ClientTransport* transport = nullptr;
+  std::shared_ptr<ClientTransport> transport;
   CallHandle handle;
   {
     absl::MutexLock lock(&mutex_);
@@ -248,7 +250,7 @@ bool RoutedCall::Send(OutgoingFrame&& frame) {
 }
 
 void RoutedCall::Release(uint64_t window_bytes, bool drained) {
-  ClientTransport* transport;
+  std::shared_ptr<ClientTransport> transport;
   CallHandle handle;
   {
     absl::MutexLock lock(&mutex_);
@@ -262,7 +264,7 @@ void RoutedCall::Release(uint64_t window_bytes, bool drained) {
 
 void RoutedCall::Cancel(absl::Status reason) {
   Phase phase;
-  ClientTransport* transport;
+  std::shared_ptr<ClientTransport> transport;
   CallHandle handle;
   {
     absl::MutexLock lock(&mutex_);
@@ -378,25 +380,35 @@ void RoutedCall::CallBack(Callback&& callback) {
   environment_->home->WakeWaiters();
 }
 
+std::string RoutedCall::TakePeer() {
+  return std::exchange(told_peer_, true) ? "" : peer_;
+}
+
 void RoutedCall::OnFrame(IncomingFrame& frame) {
   if (frame.message.size() > config_.max_response_bytes) {
     return OnTooLarge(frame.message.size());
   }
+  std::string peer;
   {
     absl::MutexLock lock(&mutex_);
     if (!failure_.ok()) return;
+    if (peer_.empty()) peer_ = transport_->peer();
     if (!committed_ && IsTrailersOnly(frame)) {
       held_ = std::make_unique<HeldIncomingFrame>(frame);
       return;
     }
     if (!committed_) Commit();
+    peer = TakePeer();
     ended_by_frame_ = frame.end;
     // Too late to be repeated, but it counts.
     if (frame.end) {
       retries_.AfterAttempt(frame.status_code, committed_, std::nullopt, Draw);
     }
   }
-  CallBack([&] { sink_->OnFrame(frame); });
+  CallBack([&] {
+    if (!peer.empty()) sink_->OnPeer(peer);
+    sink_->OnFrame(frame);
+  });
 }
 
 // It may have been the last frame, so that there is nothing left to cancel.
@@ -430,6 +442,7 @@ void RoutedCall::OnClosed(const CallOutcome& outcome) { AfterAttempt(outcome); }
 void RoutedCall::Finish(CallOutcome outcome) {
   const std::shared_ptr<RoutedCall> self = shared_from_this();
   std::unique_ptr<HeldIncomingFrame> held;
+  std::string peer;
   std::deque<std::shared_ptr<KeptFrame>>
       frames;  // their memory is the user's again
   {
@@ -438,12 +451,14 @@ void RoutedCall::Finish(CallOutcome outcome) {
     phase_ = Phase::kOver;
     StopTimer();
     held = std::move(held_);
+    peer = TakePeer();
     frames = std::move(frames_);
     if (!failure_.ok()) outcome.status = failure_;
     outcome.may_have_run = outcome.may_have_run || may_have_run_;
   }
   frames.clear();
   CallBack([&] {
+    if (!peer.empty()) sink_->OnPeer(peer);
     if (held != nullptr) sink_->OnFrame(held->get());
     sink_->OnClosed(outcome);
   });

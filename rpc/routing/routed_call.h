@@ -52,7 +52,7 @@ struct CallEnvironment {
   ClientTransport* home = nullptr;
   std::unique_ptr<ClientTransport> own_home;
   RoutedCalls calls;
-  std::unique_ptr<RetryThrottle> throttle;  // null: none
+  std::shared_ptr<RetryThrottle> throttle;  // null: none
   bool retries = true;
   uint64_t retry_buffer_bytes = 0;
 };
@@ -96,7 +96,7 @@ class RoutedCall final : public CallSink,
   // A frame on its way out.
   struct NextFrame {
     OutgoingFrame frame;
-    ClientTransport* transport;
+    std::shared_ptr<ClientTransport> transport;
     CallHandle handle;
     bool opens;        // the attempt
     uint64_t attempt;  // its number
@@ -128,6 +128,8 @@ class RoutedCall final : public CallSink,
   void Keep(OutgoingFrame&& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  // What the user's sink is to hear of it before a frame; empty: nothing.
+  std::string TakePeer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnTooLarge(uint64_t bytes);
   // Calls the user's sink; then threads that wait look at their events.
   template <typename Callback>
@@ -155,13 +157,15 @@ class RoutedCall final : public CallSink,
 
   // This attempt.
   uint64_t attempt_ ABSL_GUARDED_BY(mutex_) = 0;  // counted from 1
-  ClientTransport* transport_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  std::shared_ptr<ClientTransport> transport_ ABSL_GUARDED_BY(mutex_);
+  std::string peer_ ABSL_GUARDED_BY(mutex_);  // once something came of it
   uint32_t transport_method_ ABSL_GUARDED_BY(mutex_) = 0;
   CallHandle attempt_handle_ ABSL_GUARDED_BY(mutex_);   // 0: not known yet
   uint64_t release_bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // until it is known
   // OnSent's that the user has had already, of an attempt before.
   uint64_t old_sent_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_by_frame_ ABSL_GUARDED_BY(mutex_) = false;
+  bool told_peer_ ABSL_GUARDED_BY(mutex_) = false;
   // An error that may not be the last word.
   std::unique_ptr<HeldIncomingFrame> held_ ABSL_GUARDED_BY(mutex_);
 

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/time/time.h"
+
 namespace rpc {
 
 struct RoutingOptions {
@@ -14,6 +16,9 @@ struct RoutingOptions {
   std::string policy;
   // JSON; empty: none. See service_config.h.
   std::string service_config;
+
+  // Names are not resolved again before.
+  absl::Duration min_time_between_resolutions = absl::Seconds(30);
 
   // Calls may be repeated: by the service config's policy, and where it is
   // certain that no handler saw them.

@@ -8,6 +8,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -50,6 +51,7 @@ class RoutingTransport final : public ClientTransport {
                           absl::Time deadline) override {
     return balancer_->WaitForStateChange(last_observed, deadline);
   }
+  void ResetBackoff() override { balancer_->ResetBackoff(); }
   std::string device() const override { return home_->device(); }
 
  private:
@@ -149,31 +151,35 @@ void RoutingTransport::Cancel(CallHandle handle, absl::Status reason) {
   if (call != nullptr) call->Cancel(std::move(reason));
 }
 
+absl::StatusOr<std::unique_ptr<ClientTransport>> CreateTransport(
+    const std::string& address, const TransportOptions& options) {
+  absl::StatusOr<TransportFactory*> factory =
+      TransportFactory::ForAddress(address);
+  if (!factory.ok()) return factory.status();
+  return (*factory)->CreateClient(address, options);
+}
+
 absl::StatusOr<Transports> CreateTransports(
     const std::vector<std::string>& addresses,
-    const TransportOptions& transport_options) {
+    const TransportOptions& options) {
   Transports transports;
   for (const std::string& one : addresses) {
-    absl::StatusOr<TransportFactory*> factory =
-        TransportFactory::ForAddress(one);
-    if (!factory.ok()) return factory.status();
     absl::StatusOr<std::unique_ptr<ClientTransport>> transport =
-        (*factory)->CreateClient(one, transport_options);
+        CreateTransport(one, options);
     if (!transport.ok()) return transport.status();
     transports.push_back(*std::move(transport));
   }
   return transports;
 }
 
-// A transport for each address of each name. Names that do not resolve are left
-// out, unless none does.
-absl::StatusOr<Transports> ResolveTransports(
-    const std::vector<std::string>& names,
-    const TransportOptions& transport_options) {
+// All addresses of all names. Names that do not resolve are left out, unless
+// none does.
+absl::StatusOr<std::vector<std::string>> ResolveNames(
+    const std::vector<std::string>& names, const NameResolver& resolve_name) {
   std::vector<std::string> addresses;
   absl::Status error;
   for (const std::string& name : names) {
-    absl::StatusOr<std::vector<std::string>> resolved = ResolveAddress(name);
+    absl::StatusOr<std::vector<std::string>> resolved = resolve_name(name);
     if (!resolved.ok()) {
       error = resolved.status();
       continue;
@@ -181,7 +187,7 @@ absl::StatusOr<Transports> ResolveTransports(
     addresses.insert(addresses.end(), resolved->begin(), resolved->end());
   }
   if (addresses.empty()) return error;
-  return CreateTransports(addresses, transport_options);
+  return addresses;
 }
 
 // gRPC's order: the config's, the argument's, pick_first.
@@ -206,7 +212,9 @@ absl::StatusOr<std::unique_ptr<BalancingPolicy>> CreatePolicy(
 // has, in order.
 absl::Status CreateBalancer(const std::vector<std::string>& addresses,
                             const TransportOptions& transport_options,
+                            const RoutingOptions& options,
                             const std::string& policy_name,
+                            const NameResolver& resolve_name,
                             CallEnvironment& environment) {
   absl::StatusOr<std::unique_ptr<BalancingPolicy>> policy =
       CreatePolicy(policy_name);
@@ -222,11 +230,18 @@ absl::Status CreateBalancer(const std::vector<std::string>& addresses,
     return absl::OkStatus();
   }
   environment.own_home = std::move(transports->front());
-  environment.balancer = std::make_unique<Balancer>(
-      [addresses, transport_options] {
-        return ResolveTransports(addresses, transport_options);
-      },
-      *std::move(policy));
+  Balancer::Names names = {
+      .resolve =
+          [addresses, resolve_name] {
+            return ResolveNames(addresses, resolve_name);
+          },
+      .connect_to =
+          [transport_options](const std::string& address) {
+            return CreateTransport(address, transport_options);
+          },
+      .min_time_between = options.min_time_between_resolutions};
+  environment.balancer =
+      std::make_unique<Balancer>(std::move(names), *std::move(policy));
   return absl::OkStatus();
 }
 
@@ -246,19 +261,20 @@ bool IsNeeded(std::string_view address, const RoutingOptions& options) {
 
 absl::StatusOr<std::unique_ptr<ClientTransport>> CreateRoutingTransport(
     std::string_view address, const TransportOptions& transport_options,
-    const RoutingOptions& options) {
+    const RoutingOptions& options, const NameResolver& resolve_name) {
   absl::StatusOr<std::unique_ptr<const ServiceConfig>> config =
       ServiceConfig::Parse(options.service_config);
   if (!config.ok()) return config.status();
+  const std::vector<std::string> addresses = SplitAddresses(address);
   auto environment = std::make_unique<CallEnvironment>();
   absl::Status status =
-      CreateBalancer(SplitAddresses(address), transport_options,
-                     PolicyName(**config, options), *environment);
+      CreateBalancer(addresses, transport_options, options,
+                     PolicyName(**config, options), resolve_name, *environment);
   if (!status.ok()) return status;
   environment->retries = options.retries;
   if ((*config)->throttling().has_value()) {
-    environment->throttle =
-        std::make_unique<RetryThrottle>(*(*config)->throttling());
+    environment->throttle = RetryThrottle::ForServer(
+        absl::StrJoin(addresses, ","), *(*config)->throttling());
   }
   environment->retry_buffer_bytes = options.retry_buffer_bytes;
   return std::make_unique<RoutingTransport>(std::move(environment),

@@ -9,11 +9,14 @@
 #ifndef VERBENA_RPC_ROUTING_ROUTING_TRANSPORT_H_
 #define VERBENA_RPC_ROUTING_ROUTING_TRANSPORT_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "rpc/routing/address_list.h"
 #include "rpc/routing/routing_options.h"
 #include "rpc/transport.h"
 
@@ -25,10 +28,16 @@ std::string PolicyName(const RoutingOptions& options);
 // Whether a channel to `address` needs one; others do without its cost.
 bool IsNeeded(std::string_view address, const RoutingOptions& options);
 
+// What ResolveAddress does; may block, and is called on any thread, one at a
+// time.
+using NameResolver =
+    std::function<absl::StatusOr<std::vector<std::string>>(std::string_view)>;
+
 // INVALID_ARGUMENT: an address or an option is wrong; the text says which.
 absl::StatusOr<std::unique_ptr<ClientTransport>> CreateRoutingTransport(
     std::string_view address, const TransportOptions& transport_options,
-    const RoutingOptions& options);
+    const RoutingOptions& options,
+    const NameResolver& resolve_name = ResolveAddress);
 
 }  // namespace rpc::routing
 

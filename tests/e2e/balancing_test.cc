@@ -282,6 +282,39 @@ TEST(RoundRobinTest, ManyThreadsAndPollersCallAtOnce) {
   for (std::thread& caller : callers) caller.join();
 }
 
+TEST(BalancingTest, ACallKnowsWhichServerItWentTo) {
+  RoutedServer servers[2];
+  const RoutedClient client(AddressOf({&servers[0], &servers[1]}),
+                            {.policy = "round_robin"});
+  for (RoutedServer& server : servers) {
+    EXPECT_TRUE(Eventually(
+        [&] { return client.Say().ok() && server.script().calls() > 0; }));
+  }
+  const auto went_to = [&](const rpc::ClientContext& context, int before) {
+    const int which = servers[0].script().calls() > before ? 0 : 1;
+    const std::string end = absl::StrCat(":", servers[which].port());
+    return context.peer().size() > end.size() &&
+           context.peer().substr(context.peer().size() - end.size()) == end;
+  };
+  for (int i = 0; i < 4; ++i) {
+    const int before = servers[0].script().calls();
+    TimedContext context;
+    EXPECT_EQ(context.peer(), "");
+    rpc::testing::SayResponse response;
+    EXPECT_OK(client.echo().Say(&context, {}, &response));
+    EXPECT_TRUE(went_to(context, before)) << context.peer();
+  }
+  for (int i = 0; i < 4; ++i) {
+    const int before = servers[0].script().calls();
+    servers[0].script().Add({.code = rpc::StatusCode::ABORTED});
+    TimedContext context;
+    auto stream = client.streams().Chat(&context);
+    stream->WritesDone();
+    (void)stream->Finish();
+    EXPECT_TRUE(went_to(context, before)) << context.peer();
+  }
+}
+
 TEST(BalancingTest, AttachmentsGoToWhicheverServer) {
   RoutedServer first, second;
   const RoutedClient client(AddressOf({&first, &second}),

@@ -178,7 +178,7 @@ TEST(ChannelArgumentsTest, NoLimit) {
 TEST(ChannelArgumentsTest, UnknownNamesHaveNoEffect) {
   ChannelArguments arguments;
   arguments.SetString("grpc.primary_user_agent", "me");
-  arguments.SetInt("grpc.so_reuseport", 0);
+  arguments.SetInt("grpc.http2.max_frame_size", 0);
   Parse(arguments);
 }
 

@@ -44,7 +44,7 @@ TEST(GrpcNamesTest, ArgumentsAreKnown) {
         GRPC_ARG_MAX_MESSAGE_LENGTH, GRPC_ARG_MAX_METADATA_SIZE,
         GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
         GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
-        GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL}) {
+        GRPC_ARG_ALLOW_REUSEPORT, GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL}) {
     // A string is no number: an argument that is known says so.
     rpc::ChannelArguments arguments;
     arguments.SetString(name, "many");
@@ -58,14 +58,22 @@ TEST(GrpcNamesTest, ArgumentsWithoutAnEffectAreTaken) {
         GRPC_ARG_HTTP2_MIN_SENT_PING_INTERVAL_WITHOUT_DATA_MS,
         GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, GRPC_ARG_HTTP2_MAX_PING_STRIKES,
         GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS,
-        GRPC_ARG_MAX_CONCURRENT_STREAMS, GRPC_ARG_ALLOW_REUSEPORT,
-        GRPC_ARG_PRIMARY_USER_AGENT_STRING,
+        GRPC_ARG_MAX_CONCURRENT_STREAMS, GRPC_ARG_PRIMARY_USER_AGENT_STRING,
         GRPC_COMPRESSION_CHANNEL_DEFAULT_LEVEL}) {
     EXPECT_EQ(name.substr(0, 5), "grpc.");
     rpc::ChannelArguments arguments;
     arguments.SetString(name, "many");
     EXPECT_TRUE(rpc::ParseArguments(arguments).ok()) << name;
   }
+}
+
+TEST(GrpcNamesTest, BitsOfWhatIsPropagated) {
+  rpc::PropagationOptions options;
+  EXPECT_EQ(options.c_bitmask(), GRPC_PROPAGATE_DEFAULTS);
+  options.disable_deadline_propagation().disable_cancellation_propagation();
+  EXPECT_EQ(options.c_bitmask(),
+            GRPC_PROPAGATE_DEFAULTS &
+                ~(GRPC_PROPAGATE_DEADLINE | GRPC_PROPAGATE_CANCELLATION));
 }
 
 TEST(GrpcNamesTest, StringsAndLimitsAreThoseOfGrpc) {

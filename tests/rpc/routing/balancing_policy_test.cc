@@ -33,6 +33,9 @@ class PolicyTest : public ::testing::Test {
     return policy_->Pick(
         [this](size_t index) { return addresses_[index].state == kReady; });
   }
+  void Become(const std::vector<std::optional<size_t>>& old_places) {
+    policy_->OnNewAddresses(old_places);
+  }
   void MakeUnready(size_t index) { addresses_[index].state = kIdle; }
 
  private:
@@ -149,6 +152,29 @@ TEST_F(RoundRobinTest, OneThatFailedIsFailingUntilItIsReady) {
   EXPECT_EQ(decision.connect, Indices{0});
   EXPECT_EQ(Look({{kReady}, {kConnecting}}).state, kReady);
   EXPECT_EQ(Look({{kIdle}, {kConnecting}}).state, kConnecting);
+}
+
+TEST_F(RoundRobinTest, AddressesThatStayAreWhatTheyWere) {
+  Look({{kFailing, true}, {kReady}, {kReady}}, true);
+  Become({2, 0, std::nullopt});
+  EXPECT_EQ(Look({{kReady}, {kConnecting}, {kIdle}}).connect, Indices{2});
+  EXPECT_EQ(Pick(), 0u);
+  // The one that failed is still failing, the new one may yet be fine.
+  EXPECT_EQ(Look({{kConnecting}, {kConnecting}, {kConnecting}}).state,
+            kConnecting);
+  Become({1});
+  EXPECT_EQ(Look({{kConnecting}}).state, kFailing);
+}
+
+TEST_F(PickFirstTest, GoesOnWithItsAddressWhereThatStays) {
+  Look({{kIdle}, {kIdle}}, true);
+  Look({{kFailing, true}, {kReady}});
+  Become({std::nullopt, std::nullopt, 1});
+  EXPECT_EQ(Look({{kIdle}, {kIdle}, {kReady}}).state, kReady);
+  EXPECT_EQ(Pick(), 2u);
+  Become({0});
+  EXPECT_EQ(Look({{kIdle}}).state, kIdle);
+  EXPECT_EQ(Pick(), std::nullopt);
 }
 
 TEST_F(RoundRobinTest, AFailureThatIsOverAlreadyCountsToo) {

@@ -119,6 +119,26 @@ TEST(RetryThrottleTest, NothingIsRepeatedWhileHalfTheTokensAreGone) {
   EXPECT_TRUE(throttle.OnFailure());
 }
 
+TEST(RetryThrottleTest, ChannelsToAServerShareOne) {
+  const RetryThrottling limits = {.max_milli_tokens = 4000,
+                                  .milli_token_ratio = 600};
+  const auto one = RetryThrottle::ForServer("host:1", limits);
+  EXPECT_EQ(RetryThrottle::ForServer("host:1", limits), one);
+  EXPECT_NE(RetryThrottle::ForServer("host:2", limits), one);
+}
+
+TEST(RetryThrottleTest, OtherLimitsFindItAsFullAsItWas) {
+  const auto throttle = RetryThrottle::ForServer(
+      "host:3", {.max_milli_tokens = 4000, .milli_token_ratio = 1000});
+  EXPECT_TRUE(throttle->OnFailure());  // 3 of 4
+  RetryThrottle::ForServer(
+      "host:3", {.max_milli_tokens = 8000, .milli_token_ratio = 500});
+  EXPECT_TRUE(throttle->OnFailure());   // 5 of 8
+  EXPECT_FALSE(throttle->OnFailure());  // 4
+  throttle->OnSuccess();                // 4.5
+  EXPECT_FALSE(throttle->OnFailure());  // 3.5
+}
+
 TEST(RetryThrottleTest, WhatCannotBeRepeatedCountsByItsCode) {
   RetryThrottle throttle({.max_milli_tokens = 2000, .milli_token_ratio = 1000});
   CallRetries retries(&kPolicy, &throttle);

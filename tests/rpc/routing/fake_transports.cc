@@ -31,7 +31,11 @@ SentFrame Record(const OutgoingFrame& frame) {
 
 class FakeClient final : public ClientTransport {
  public:
-  explicit FakeClient(FakeTransport* fake) : fake_(*fake) {}
+  FakeClient(FakeTransport* fake, std::string peer)
+      : fake_(*fake), peer_(std::move(peer)) {
+    ++fake_.clients_;
+  }
+  ~FakeClient() override { --fake_.clients_; }
 
   const Limits& limits() const override { return limits_; }
   uint32_t RegisterMethod(std::string_view path) override {
@@ -95,9 +99,11 @@ class FakeClient final : public ClientTransport {
     std::erase(fake_.listeners_, listener);
   }
   std::string device() const override { return "fake"; }
+  std::string peer() const override { return peer_; }
 
  private:
   FakeTransport& fake_;
+  const std::string peer_;
   const Limits limits_ = {.max_header_bytes = 8192};
   std::vector<std::string> paths_;
 };
@@ -111,10 +117,12 @@ class FakeFactory final : public TransportFactory {
       std::string_view address, const TransportOptions&) override {
     size_t index;
     address.remove_prefix(kScheme.size());
+    address = address.substr(0, address.find('.'));  // of a name
     if (!absl::SimpleAtoi(std::string(address), &index)) {
       return absl::InvalidArgumentError("no fake has this number");
     }
-    return std::make_unique<FakeClient>(&(*current_transports)[index]);
+    return std::make_unique<FakeClient>(&(*current_transports)[index],
+                                        absl::StrCat("fake:", index));
   }
   absl::StatusOr<std::unique_ptr<ServerTransport>> CreateServer(
       const TransportOptions&) override {
@@ -187,11 +195,28 @@ std::unique_ptr<ClientTransport> FakeTransports::Route(
   return *std::move(routing);
 }
 
+std::unique_ptr<ClientTransport> FakeTransports::RouteName(
+    const RoutingOptions& options, const NameResolver& resolve_name) {
+  absl::StatusOr<std::unique_ptr<ClientTransport>> routing =
+      CreateRoutingTransport("fake://0.name:1", TransportOptions(), options,
+                             resolve_name);
+  EXPECT_TRUE(routing.ok()) << routing.status();
+  EXPECT_EQ((*routing)->RegisterMethod("/fake.Service/Method"), 0u);
+  return *std::move(routing);
+}
+
 void FakeSink::OnFrame(IncomingFrame& frame) {
   absl::MutexLock lock(&mutex_);
   EXPECT_EQ(ends_, 0);
   if (frame.has_message) messages_.push_back(frame.message.ToString());
   if (frame.end) codes_.push_back(frame.status_code);
+}
+
+void FakeSink::OnPeer(std::string_view peer) {
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(ends_, 0);
+  EXPECT_EQ(peer_, "");
+  peer_ = std::string(peer);
 }
 
 void FakeSink::OnSent() {
@@ -235,6 +260,11 @@ std::vector<std::string> FakeSink::messages() const {
 std::vector<uint32_t> FakeSink::codes() const {
   absl::MutexLock lock(&mutex_);
   return codes_;
+}
+
+std::string FakeSink::peer() const {
+  absl::MutexLock lock(&mutex_);
+  return peer_;
 }
 
 OutgoingFrame Message(std::string_view text, bool end) {

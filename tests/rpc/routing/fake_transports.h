@@ -24,6 +24,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "rpc/routing/routing_options.h"
 #include "rpc/transport.h"
@@ -61,6 +62,8 @@ class FakeTransport {
   // have come.
   FakeCall& WaitForCall(size_t number, size_t frames = 1);
   size_t calls() const;
+  // Transports to it that there are.
+  int clients() const { return clients_; }
   // Runs within the next StartCall, before it returns.
   void OnNextStart(std::function<void(FakeCall&)> run);
   // Send says so, from now on.
@@ -77,6 +80,7 @@ class FakeTransport {
   std::deque<FakeCall> calls_ ABSL_GUARDED_BY(mutex_);
   std::function<void(FakeCall&)> on_next_start_ ABSL_GUARDED_BY(mutex_);
   std::atomic<bool> sent_at_once_ = false;
+  std::atomic<int> clients_ = 0;
 };
 
 class FakeTransports {
@@ -89,6 +93,12 @@ class FakeTransports {
   std::string address() const;
   // REQUIRES: the options are in order.
   std::unique_ptr<ClientTransport> Route(const RoutingOptions& options = {});
+  // To a name, "fake://0.name:1"; `resolve_name` says what it stands for.
+  // The first fake is where threads wait.
+  std::unique_ptr<ClientTransport> RouteName(
+      const RoutingOptions& options,
+      const std::function<absl::StatusOr<std::vector<std::string>>(
+          std::string_view)>& resolve_name);
 
  private:
   std::deque<FakeTransport> transports_;
@@ -98,6 +108,7 @@ class FakeTransports {
 class FakeSink final : public CallSink {
  public:
   void OnFrame(IncomingFrame& frame) override;
+  void OnPeer(std::string_view peer) override;
   void OnSent() override;
   void OnClosed(const CallOutcome& outcome) override;
 
@@ -108,12 +119,15 @@ class FakeSink final : public CallSink {
   // What came: messages, or the codes of frames with `end`.
   std::vector<std::string> messages() const;
   std::vector<uint32_t> codes() const;
+  // Of the call, and empty until it is told.
+  std::string peer() const;
 
  private:
   mutable absl::Mutex mutex_;
   int sent_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> messages_ ABSL_GUARDED_BY(mutex_);
   std::vector<uint32_t> codes_ ABSL_GUARDED_BY(mutex_);
+  std::string peer_ ABSL_GUARDED_BY(mutex_);
   int ends_ ABSL_GUARDED_BY(mutex_) = 0;
   CallOutcome outcome_ ABSL_GUARDED_BY(mutex_);
 };

@@ -56,6 +56,37 @@ TEST_F(RoutedCallTest, WaitsForATransportAndIsAnsweredThere) {
   EXPECT_EQ(sink_.messages(), Texts{"response"});
 }
 
+TEST_F(RoutedCallTest, TellsWhichPeerAnswered) {
+  MakeReady(0);
+  Start(Message("request"));
+  FakeCall& first = fakes_[0].WaitForCall(0);
+  fakes_[1].SetState(State::kReady);
+  Move();
+  Break(first, kBroken, /*may_have_run=*/false);
+  FakeCall& second = fakes_[1].WaitForCall(0);
+  EXPECT_EQ(sink_.peer(), "");
+  Answer(second, "response");
+  sink_.WaitForEnd();
+  EXPECT_EQ(sink_.peer(), "fake:1");
+}
+
+TEST_F(RoutedCallTest, TellsWhichPeerFailedIt) {
+  MakeReady(0);
+  Start(Message("request"));
+  Fail(fakes_[0].WaitForCall(0), 5);
+  sink_.WaitForEnd();
+  EXPECT_EQ(sink_.codes(), std::vector<uint32_t>{5});
+  EXPECT_EQ(sink_.peer(), "fake:0");
+}
+
+TEST_F(RoutedCallTest, TellsWhichPeerWasLost) {
+  MakeReady(0);
+  Start(Message("request"));
+  Break(fakes_[0].WaitForCall(0), kBroken, /*may_have_run=*/true);
+  sink_.WaitForEnd();
+  EXPECT_EQ(sink_.peer(), "fake:0");
+}
+
 TEST_F(RoutedCallTest, IsAnsweredWithinStartCall) {
   MakeReady(0);
   fakes_[0].OnNextStart([](FakeCall& call) { Answer(call, "response"); });
