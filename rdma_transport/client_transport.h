@@ -51,6 +51,7 @@ class ClientTransport final : public rpc::ClientTransport {
                           absl::Time deadline) override {
     return endpoint_->WaitForStateChange(last_observed, deadline);
   }
+  void ResetBackoff() override { endpoint_->ResetBackoff(); }
   void AddStateListener(rpc::StateListener* listener) override {
     endpoint_->AddStateListener(listener);
   }

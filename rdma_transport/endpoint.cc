@@ -276,6 +276,18 @@ void Endpoint::OnBackoffOver() {
   }
 }
 
+void Endpoint::ResetBackoff() {
+  poller_->poller->Run([self = shared_from_this()] {
+    self->backoff_ = self->options_.initial_backoff;
+    self->attempt_started_ = absl::InfinitePast();  // the next one follows
+    if (self->state_.load() != rpc::ConnectivityState::kTransientFailure) {
+      return;
+    }
+    self->poller_->poller->timers().Cancel(&self->retry_timer_);
+    self->OnBackoffOver();
+  });
+}
+
 void Endpoint::OnConnectionUp(Connection& connection) {
   backoff_ = options_.initial_backoff;
   {

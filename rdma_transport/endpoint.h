@@ -53,6 +53,7 @@ class Endpoint final : public ConnectionOwner,
   rpc::ConnectivityState GetState(bool try_to_connect);
   bool WaitForStateChange(rpc::ConnectivityState last_observed,
                           absl::Time deadline);
+  void ResetBackoff();
   void AddStateListener(rpc::StateListener* listener);
   void RemoveStateListener(rpc::StateListener* listener);
   std::string device() const;

@@ -244,14 +244,53 @@ class ClientAsyncReaderWriterFactory {
 
 // ---- Server ----
 //
-// Bound to a call by AsyncService::RequestX; to be used from its event on.
+// Bound to a call by AsyncService::RequestX; to be used from its event on. A
+// handler that takes the interfaces can be tested without a call.
+
+// The client streams.
+template <class W, class R>
+class ServerAsyncReaderInterface
+    : public internal::ServerAsyncStreamingInterface,
+      public internal::AsyncReaderInterface<R> {
+ public:
+  // Ends the call: with `message` where `status` is OK, else with it alone.
+  virtual void Finish(const W& message, const Status& status, void* tag) = 0;
+  virtual void FinishWithError(const Status& status, void* tag) = 0;
+};
+
+namespace internal {
+
+// What the two that write have in common.
+template <class W>
+class ServerAsyncWritingInterface : public ServerAsyncStreamingInterface,
+                                    public AsyncWriterInterface<W> {
+ public:
+  // Ends the call.
+  virtual void Finish(const Status& status, void* tag) = 0;
+  // Write and Finish by one event.
+  virtual void WriteAndFinish(const W& message, WriteOptions options,
+                              const Status& status, void* tag) = 0;
+};
+
+}  // namespace internal
+
+// The server streams.
+template <class W>
+class ServerAsyncWriterInterface
+    : public internal::ServerAsyncWritingInterface<W> {};
+
+// Both do.
+template <class W, class R>
+class ServerAsyncReaderWriterInterface
+    : public internal::ServerAsyncWritingInterface<W>,
+      public internal::AsyncReaderInterface<R> {};
 
 namespace internal {
 
 template <class R, class Base>
 class ServerAsyncReading : public Base {
  public:
-  void Read(R* message, void* tag) { Read(message, nullptr, tag); }
+  void Read(R* message, void* tag) override { Read(message, nullptr, tag); }
   // `attachment` gets what came beside the message; may be null.
   void Read(R* message, BufferChain* attachment, void* tag) {
     this->call().Read(message, attachment, tag);
@@ -264,22 +303,17 @@ class ServerAsyncReading : public Base {
 template <class W, class Base>
 class ServerAsyncWriting : public Base {
  public:
-  void Write(const W& message, void* tag) {
+  void Write(const W& message, void* tag) override {
     Write(message, WriteOptions(), tag);
   }
-  void Write(const W& message, WriteOptions options, void* tag) {
+  void Write(const W& message, WriteOptions options, void* tag) override {
     this->call().Write(message, std::move(options), tag);
   }
-  void WriteLast(const W& message, WriteOptions options, void* tag) {
-    Write(message, std::move(options.set_last_message()), tag);
-  }
-  // Write and Finish by one event.
   void WriteAndFinish(const W& message, WriteOptions options,
-                      const Status& status, void* tag) {
+                      const Status& status, void* tag) override {
     this->call().WriteAndFinish(message, std::move(options), status, tag);
   }
-  // Ends the call.
-  void Finish(const Status& status, void* tag) {
+  void Finish(const Status& status, void* tag) override {
     this->call().Finish(ConstMessageRef(), status, tag);
   }
 
@@ -289,40 +323,37 @@ class ServerAsyncWriting : public Base {
 
 }  // namespace internal
 
-// The client streams.
 template <class W, class R>
 class ServerAsyncReader final
     : public internal::ServerAsyncReading<
-          R, internal::ServerAsyncStreamingInterface> {
+          R, internal::ServerAsyncResponder<ServerAsyncReaderInterface<W, R>>> {
  public:
   explicit ServerAsyncReader(ServerContext* context)
       : ServerAsyncReader::ServerAsyncReading(context) {}
 
-  // Ends the call: with `message` where `status` is OK, else with it alone.
-  void Finish(const W& message, const Status& status, void* tag) {
+  void Finish(const W& message, const Status& status, void* tag) override {
     this->call().Finish(message, status, tag);
   }
-  void FinishWithError(const Status& status, void* tag) {
+  void FinishWithError(const Status& status, void* tag) override {
     this->call().Finish(internal::ConstMessageRef(), status, tag);
   }
 };
 
-// The server streams.
 template <class W>
 class ServerAsyncWriter final
     : public internal::ServerAsyncWriting<
-          W, internal::ServerAsyncStreamingInterface> {
+          W, internal::ServerAsyncResponder<ServerAsyncWriterInterface<W>>> {
  public:
   explicit ServerAsyncWriter(ServerContext* context)
       : ServerAsyncWriter::ServerAsyncWriting(context) {}
 };
 
-// Both do.
 template <class W, class R>
 class ServerAsyncReaderWriter final
     : public internal::ServerAsyncWriting<
           W, internal::ServerAsyncReading<
-                 R, internal::ServerAsyncStreamingInterface>> {
+                 R, internal::ServerAsyncResponder<
+                        ServerAsyncReaderWriterInterface<W, R>>>> {
  public:
   explicit ServerAsyncReaderWriter(ServerContext* context)
       : ServerAsyncReaderWriter::ServerAsyncWriting(context) {}

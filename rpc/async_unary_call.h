@@ -87,10 +87,11 @@ class ClientAsyncResponseReaderFactory {
 // Answers a unary call that AsyncService::RequestX gave.
 template <class W>
 class ServerAsyncResponseWriter final
-    : public internal::ServerAsyncStreamingInterface {
+    : public internal::ServerAsyncResponder<
+          internal::ServerAsyncStreamingInterface> {
  public:
   explicit ServerAsyncResponseWriter(ServerContext* context)
-      : ServerAsyncStreamingInterface(context) {}
+      : ServerAsyncResponseWriter::ServerAsyncResponder(context) {}
 
   // Ends the call: with `message` where `status` is OK, else with it alone.
   void Finish(const W& message, const Status& status, void* tag) {

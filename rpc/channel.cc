@@ -104,7 +104,12 @@ std::string Channel::device() const {
 }
 
 uint32_t Channel::RegisterMethod(const char* path) {
-  return transport_ == nullptr ? 0 : transport_->RegisterMethod(path);
+  const uint32_t number =
+      transport_ == nullptr ? 0 : transport_->RegisterMethod(path);
+  absl::MutexLock lock(&registrations_mutex_);
+  ++registration_attempts_;
+  registered_methods_.insert(number);
+  return number;
 }
 
 std::shared_ptr<Channel> CreateChannel(
@@ -119,6 +124,10 @@ std::shared_ptr<Channel> CreateCustomChannel(
     const ChannelArguments& arguments) {
   return experimental::CreateCustomChannelWithInterceptors(address, credentials,
                                                            arguments, {});
+}
+
+void experimental::ChannelResetConnectionBackoff(Channel* channel) {
+  if (channel->transport_ != nullptr) channel->transport_->ResetBackoff();
 }
 
 std::shared_ptr<Channel> experimental::CreateCustomChannelWithInterceptors(

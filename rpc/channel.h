@@ -15,10 +15,14 @@
 #ifndef VERBENA_RPC_CHANNEL_H_
 #define VERBENA_RPC_CHANNEL_H_
 
+#include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "rpc/channel_arguments.h"
 #include "rpc/channel_interface.h"
 #include "rpc/client_interceptor.h"
@@ -28,6 +32,9 @@
 namespace rpc {
 
 class Channel;
+namespace testing {
+class ChannelTestPeer;
+}  // namespace testing
 
 namespace experimental {
 
@@ -41,6 +48,10 @@ std::shared_ptr<Channel> CreateCustomChannelWithInterceptors(
     std::vector<std::unique_ptr<ClientInterceptorFactoryInterface>>
         interceptor_factories);
 
+// Has the channel's failed connections try again now, with pauses as short as
+// at first: for a program that knows that the network is back.
+void ChannelResetConnectionBackoff(Channel* channel);
+
 }  // namespace experimental
 
 class Channel final : public ChannelInterface {
@@ -48,9 +59,12 @@ class Channel final : public ChannelInterface {
   ConnectivityState GetState(bool try_to_connect) override;
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override;
 
-  // Of the arguments, and of the service config that is one of them.
+  // Of the arguments, and of the service config that is one of them; "{}":
+  // there is none.
   std::string GetLoadBalancingPolicyName() const;
-  std::string GetServiceConfigJSON() const { return routing_.service_config; }
+  std::string GetServiceConfigJSON() const {
+    return routing_.service_config.empty() ? "{}" : routing_.service_config;
+  }
 
   // The device in use ("soft0", "mlx5_0"); empty before the first connection.
   std::string device() const;
@@ -66,6 +80,8 @@ class Channel final : public ChannelInterface {
       const std::shared_ptr<ChannelCredentials>& credentials,
       const ChannelArguments& arguments,
       internal::ClientInterceptorFactories interceptor_factories);
+  friend void experimental::ChannelResetConnectionBackoff(Channel* channel);
+  friend class testing::ChannelTestPeer;
 
   Channel(std::unique_ptr<ClientTransport> transport,
           const EndpointOptions& options);
@@ -82,6 +98,11 @@ class Channel final : public ChannelInterface {
   internal::CallTarget target_;
   internal::ClientInterceptorFactories interceptor_factories_;
   internal::ChannelInterceptors interceptors_;
+
+  // By stubs, for ChannelTestPeer.
+  absl::Mutex registrations_mutex_;
+  int registration_attempts_ ABSL_GUARDED_BY(registrations_mutex_) = 0;
+  std::set<uint32_t> registered_methods_ ABSL_GUARDED_BY(registrations_mutex_);
 };
 
 // `address` is rdma://HOST:PORT or HOST:PORT, or several of them with commas in

@@ -28,6 +28,7 @@
 #include "rpc/compression.h"
 #include "rpc/coroutine.h"
 #include "rpc/credentials.h"
+#include "rpc/delegating_channel.h"
 #include "rpc/ext/health_check_service_server_builder_option.h"
 #include "rpc/ext/proto_server_reflection_plugin.h"
 #include "rpc/generic_service.h"
@@ -60,7 +61,10 @@
 #include "rpc/status.h"
 #include "rpc/stub_options.h"
 #include "rpc/sync_stream.h"
+#include "rpc/time.h"
 #include "rpc/transport.h"
+#include "rpc/validate_service_config.h"
+#include "rpc/version.h"
 #include "rpc/write_options.h"
 
 #endif  // VERBENA_RPC_RPC_H_

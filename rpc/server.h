@@ -36,12 +36,10 @@
 
 namespace rpc {
 
-class Server final : private ServerSink {
+// A server that runs.
+class ServerInterface {
  public:
-  // Shuts down, without a deadline.
-  ~Server() override;
-  Server(const Server&) = delete;
-  Server& operator=(const Server&) = delete;
+  virtual ~ServerInterface() = default;
 
   // Refuses new calls, waits for running ones to finish, and closes every
   // connection. Returns when no handler runs or will run. With a deadline
@@ -56,7 +54,20 @@ class Server final : private ServerSink {
   }
 
   // Blocks until a Shutdown, by another thread, is through.
-  void Wait();
+  virtual void Wait() = 0;
+
+ private:
+  virtual void ShutdownUntil(absl::Time deadline) = 0;
+};
+
+class Server final : public ServerInterface, private ServerSink {
+ public:
+  // Shuts down, without a deadline.
+  ~Server() override;
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  void Wait() override;
 
   // Null where it has none; see health_check_service_interface.h.
   HealthCheckServiceInterface* GetHealthCheckService() const {
@@ -112,7 +123,7 @@ class Server final : private ServerSink {
   // `where_free`: such a method is left to the other one instead.
   absl::Status RegisterService(Service* service, bool where_free = false);
   absl::Status Start();
-  void ShutdownUntil(absl::Time deadline);
+  void ShutdownUntil(absl::Time deadline) override;
 
   // What the transport tells a server with interceptors.
   class InterceptingSink final : public ServerSink {

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "rpc/logging.h"
@@ -44,6 +46,14 @@ class PluginFactories {
 
 bool Contains(const std::vector<Service*>& services, const Service* service) {
   return std::find(services.begin(), services.end(), service) != services.end();
+}
+
+// The port that an address names; 0: none, or any.
+int PortOf(const std::string& address) {
+  int port = 0;
+  if (!absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port))
+    return 0;
+  return port;
 }
 
 // Where the process itself reaches what listens at `address`, which was fine:
@@ -140,8 +150,7 @@ absl::StatusOr<std::unique_ptr<Server>> ServerBuilder::BuildAndStartOrStatus() {
     return absl::FailedPreconditionError(
         "an asynchronous service without a queue: call AddCompletionQueue");
   }
-  absl::StatusOr<std::unique_ptr<ServerTransport>> transport =
-      Listen(options->transport);
+  absl::StatusOr<std::unique_ptr<ServerTransport>> transport = Listen(*options);
   if (!transport.ok()) return transport.status();
 
   std::unique_ptr<Server> server(new Server(*std::move(transport), *options));
@@ -234,7 +243,7 @@ absl::Status ServerBuilder::RegisterServices(Server& server) {
 }
 
 absl::StatusOr<std::unique_ptr<ServerTransport>> ServerBuilder::Listen(
-    const TransportOptions& options) {
+    const EndpointOptions& options) {
   if (ports_.empty()) {
     AddListeningPort(kOwnProcessAddress, InsecureServerCredentials());
   }
@@ -242,14 +251,18 @@ absl::StatusOr<std::unique_ptr<ServerTransport>> ServerBuilder::Listen(
       TransportFactory::ForAddress(ports_.front().address);
   if (!factory.ok()) return factory.status();
   absl::StatusOr<std::unique_ptr<ServerTransport>> transport =
-      (*factory)->CreateServer(options);
+      (*factory)->CreateServer(options.transport);
   if (!transport.ok()) return transport.status();
+  std::set<std::string> listened_on;
   for (const Port& port : ports_) {
     if (port.credentials == nullptr) {
       return absl::InvalidArgumentError(absl::StrCat(
           port.address, ": no credentials; try InsecureServerCredentials()"));
     }
-    absl::StatusOr<int> number = (*transport)->AddListeningPort(port.address);
+    absl::StatusOr<int> number = PortOf(port.address);
+    const bool is_repeated = !listened_on.insert(port.address).second &&
+                             *number != 0 && options.reuse_port;
+    if (!is_repeated) number = (*transport)->AddListeningPort(port.address);
     if (!number.ok()) return number.status();
     if (port.selected_port != nullptr) *port.selected_port = *number;
     if (own_address_.empty()) own_address_ = OwnAddress(port.address, *number);

@@ -43,8 +43,10 @@ class ServerBuilder {
 
   // Listens on rdma://HOST:PORT or HOST:PORT (all ports of a server have one
   // scheme); port 0 picks a free one. A server that is given none picks one of
-  // this host's own, for Server::InProcessChannel. When the server is built,
-  // `*selected_port` (may be null) gets the port, or 0 where it failed.
+  // this host's own, for Server::InProcessChannel. One that is given again,
+  // with the same words, is listened on once, unless grpc.so_reuseport is 0.
+  // When the server is built, `*selected_port` (may be null) gets the port, or
+  // 0 where it failed.
   ServerBuilder& AddListeningPort(
       const std::string& address,
       std::shared_ptr<ServerCredentials> credentials,
@@ -182,7 +184,7 @@ class ServerBuilder {
   // Takes over what the arguments have, if they do.
   void TakeHealthCheckService();
   absl::StatusOr<std::unique_ptr<ServerTransport>> Listen(
-      const TransportOptions& options);
+      const EndpointOptions& options);
   void DropRepeatedHostedServices();
   template <typename Predicate>
   bool AnyService(Predicate predicate) const;

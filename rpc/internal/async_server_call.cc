@@ -14,10 +14,6 @@ Status ShuttingDown() {
 
 }  // namespace
 
-void ServerAsyncStreamingInterface::SendInitialMetadata(void* tag) {
-  call_->SendInitialMetadata(tag);
-}
-
 // ---- Requests.
 
 void AsyncRequest::Answer(AsyncServerCall* call) {
@@ -155,7 +151,7 @@ bool AsyncServerCall::Bind(const AsyncRequest::Target& target) {
   }
   if (target.path != nullptr) *target.path = path_;
   queue_ = target.call_queue;
-  target.responder->call_ = this;
+  target.responder->BindCall(this);
   GiveContext(*target.context);
   ArmDone(*target.context);
   return true;

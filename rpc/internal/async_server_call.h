@@ -34,26 +34,39 @@ namespace rpc::internal {
 class AsyncMethodHandler;
 class AsyncServerCall;
 
-// Base of what answers an asynchronous call; made by the user, and bound to a
-// call when there is one.
+// What answers an asynchronous call; made by the user, and bound to a call when
+// there is one.
 class ServerAsyncStreamingInterface {
  public:
   virtual ~ServerAsyncStreamingInterface() = default;
-  ServerAsyncStreamingInterface(const ServerAsyncStreamingInterface&) = delete;
-  ServerAsyncStreamingInterface& operator=(
-      const ServerAsyncStreamingInterface&) = delete;
 
   // Sends what AddInitialMetadata collected now, not with the first message. At
   // most once, before the first message.
-  void SendInitialMetadata(void* tag);
-
- protected:
-  // The context is what RequestX says, too.
-  explicit ServerAsyncStreamingInterface(ServerContext*) {}
-  AsyncServerCall& call() { return *call_; }
+  virtual void SendInitialMetadata(void* tag) = 0;
 
  private:
   friend class AsyncServerCall;
+  // A user's own, for a test of a handler, is never bound.
+  virtual void BindCall(AsyncServerCall* /*call*/) {}
+};
+
+// One that is for real calls: Interface is the above, or derived from it.
+template <class Interface>
+class ServerAsyncResponder : public Interface {
+ public:
+  ServerAsyncResponder(const ServerAsyncResponder&) = delete;
+  ServerAsyncResponder& operator=(const ServerAsyncResponder&) = delete;
+
+  void SendInitialMetadata(void* tag) override;
+
+ protected:
+  // The context is what RequestX says, too.
+  explicit ServerAsyncResponder(ServerContext*) {}
+  AsyncServerCall& call() { return *call_; }
+
+ private:
+  void BindCall(AsyncServerCall* call) override { call_ = call; }
+
   AsyncServerCall* call_ = nullptr;
 };
 
@@ -171,6 +184,11 @@ class AsyncServerCall final : public ServerStream {
   bool over_ ABSL_GUARDED_BY(done_mutex_) = false;
   bool done_armed_ ABSL_GUARDED_BY(done_mutex_) = false;
 };
+
+template <class Interface>
+void ServerAsyncResponder<Interface>::SendInitialMetadata(void* tag) {
+  call_->SendInitialMetadata(tag);
+}
 
 // Brings calls and requests for them together, each first come, first served.
 class AsyncMethodHandler final : public MethodHandler {

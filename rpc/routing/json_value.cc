@@ -82,7 +82,7 @@ absl::StatusOr<JsonValue::Object> ParseJsonObject(const std::string& text) {
       google::protobuf::util::JsonStringToMessage(text, object.get());
   if (status.ok()) return FromStruct(*object);
   return absl::InvalidArgumentError(
-      absl::StrCat("not a JSON object: ", status.ToString()));
+      absl::StrCat("JSON parse error: ", status.ToString()));
 }
 
 }  // namespace rpc::routing

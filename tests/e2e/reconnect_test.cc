@@ -100,6 +100,18 @@ TEST(ReconnectTest, CallsFailFastWhileBackingOffAndSucceedAfterwards) {
   EXPECT_EQ(client.channel().GetState(false), State::kReady);
 }
 
+TEST(ReconnectTest, ABackoffThatIsResetIsOver) {
+  const std::string address = FreeAddress();
+  const Client client(address, {{"grpc.initial_reconnect_backoff_ms", 60'000},
+                                {"grpc.max_reconnect_backoff_ms", 60'000}});
+  EXPECT_TRUE(HasCode(client.Echo(10), rpc::StatusCode::UNAVAILABLE));
+  const PeerProcess server = PeerProcess::Serve({}, address);
+  ASSERT_TRUE(server.ok()) << server.address();
+  EXPECT_TRUE(HasCode(client.Echo(10), rpc::StatusCode::UNAVAILABLE));
+  rpc::experimental::ChannelResetConnectionBackoff(&client.channel());
+  EXPECT_OK(EchoWhenReady(client, absl::Seconds(30)));
+}
+
 TEST(ReconnectTest, ARestartedServerIsReached) {
   PeerProcess server = PeerProcess::Serve();
   const std::string address = server.address();

@@ -118,12 +118,71 @@ TEST(ChannelStateTest, AnEventMayComeWhenTheChannelIsGone) {
   EXPECT_TRUE(events.Comes(1, false));
 }
 
+// One that is always ready, as it says.
+class ReadyChannel final : public experimental::DelegatingChannel {
+ public:
+  using DelegatingChannel::DelegatingChannel;
+  ConnectivityState GetState(bool /*try_to_connect*/) override {
+    return ConnectivityState::kReady;
+  }
+};
+
+TEST(DelegatingChannelTest, CallsOfAllApisGoToTheOtherChannel) {
+  SyncEcho service;
+  EchoServer echo({.threads = 2}, &service);
+  const auto channel = std::make_shared<ReadyChannel>(echo.channel());
+  EXPECT_EQ(channel->delegate_channel(), echo.channel());
+  EXPECT_TRUE(channel->WaitForConnected(absl::InfinitePast()));
+  EXPECT_EQ(echo.channel()->GetState(false), ConnectivityState::kIdle);
+  const auto stub = Echo::NewStub(channel);
+  SayRequest request;
+  SayResponse response;
+  {
+    ClientContext context;
+    EXPECT_TRUE(stub->Say(&context, request, &response).ok());
+  }
+  {
+    ClientContext context;
+    absl::Notification done;
+    stub->async()->Say(&context, &request, &response, [&](Status status) {
+      EXPECT_TRUE(status.ok());
+      done.Notify();
+    });
+    done.WaitForNotification();
+  }
+  ClientContext context;
+  CompletionQueue queue;
+  Status status;
+  stub->AsyncSay(&context, request, &queue)->Finish(&response, &status, &queue);
+  void* tag;
+  bool ok;
+  EXPECT_TRUE(queue.Next(&tag, &ok) && ok);
+  EXPECT_TRUE(status.ok());
+}
+
+TEST(DelegatingChannelTest, WhatItDoesNotChangeIsTheOthers) {
+  const LoopbackNetwork network;
+  const auto channel = std::make_shared<experimental::DelegatingChannel>(
+      CreateChannel("carrier-pigeon://loft:1", InsecureChannelCredentials()));
+  EXPECT_EQ(channel->GetState(false), ConnectivityState::kTransientFailure);
+  EXPECT_TRUE(channel->WaitForStateChange(ConnectivityState::kIdle,
+                                          absl::InfinitePast()));
+  EXPECT_FALSE(channel->AllocateBuffer(1).ok());
+}
+
+TEST(ServiceConfigTest, IsValidatedWithoutAChannel) {
+  EXPECT_EQ(experimental::ValidateServiceConfigJSON("{}"), "");
+  EXPECT_NE(experimental::ValidateServiceConfigJSON("{").find("parse"),
+            std::string::npos)
+      << experimental::ValidateServiceConfigJSON("{");
+}
+
 TEST(ChannelTest, SaysHowItBalancesLoad) {
   const LoopbackNetwork network;
   const auto channel =
       CreateChannel(network.address(), InsecureChannelCredentials());
   EXPECT_EQ(channel->GetLoadBalancingPolicyName(), "pick_first");
-  EXPECT_EQ(channel->GetServiceConfigJSON(), "");
+  EXPECT_EQ(channel->GetServiceConfigJSON(), "{}");
 
   ChannelArguments arguments;
   arguments.SetLoadBalancingPolicyName("round_robin");

@@ -121,6 +121,23 @@ TEST(ServerBuilderTest, SaysWhatIsWrong) {
 }
 
 // A service for a host is for all, where no other one has its methods.
+TEST(ServerBuilderTest, APortThatIsGivenTwiceIsListenedOnOnce) {
+  LoopbackNetwork network;
+  int ports[] = {-1, -1};
+  ServerBuilder builder;
+  for (int& port : ports) {
+    builder.AddListeningPort(network.address(), InsecureServerCredentials(),
+                             &port);
+  }
+  const auto server = builder.BuildAndStart();
+  ASSERT_NE(server, nullptr);
+  EXPECT_EQ(ports[0], 1);
+  EXPECT_EQ(ports[1], 1);
+  ServerInterface& as_users_name_it = *server;
+  as_users_name_it.Shutdown(absl::Now());
+  as_users_name_it.Wait();
+}
+
 TEST(ServerBuilderTest, ServicesForHostsComeLast) {
   SyncEcho general;
   SyncEcho special;

@@ -6,11 +6,14 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "rpc/rpc.h"
+#include "rpc/test/channel_test_peer.h"
 #include "rpc/test/client_context_test_peer.h"
 #include "rpc/test/default_reactor_test_peer.h"
 #include "rpc/test/mock_stream.h"
 #include "rpc/test/server_context_test_spouse.h"
 #include "tests/rpc/echo.pb.h"
+#include "tests/rpc/echo.rpc.pb.h"
+#include "tests/rpc/loopback_transport.h"
 
 namespace rpc::testing {
 namespace {
@@ -101,6 +104,63 @@ TEST(MockStreamTest, OfEveryKind) {
   MockServerReader<SayRequest>();
   MockServerWriter<SayResponse>();
   MockServerReaderWriter<SayResponse, SayRequest>();
+}
+
+// An asynchronous handler's stream that a test made itself.
+class AsyncWriterOfATest : public ServerAsyncWriterInterface<SayResponse> {
+ public:
+  MOCK_METHOD(void, SendInitialMetadata, (void*), (override));
+  MOCK_METHOD(void, Write, (const SayResponse&, void*), (override));
+  MOCK_METHOD(void, Write, (const SayResponse&, WriteOptions, void*),
+              (override));
+  MOCK_METHOD(void, Finish, (const Status&, void*), (override));
+  MOCK_METHOD(void, WriteAndFinish,
+              (const SayResponse&, WriteOptions, const Status&, void*),
+              (override));
+};
+
+TEST(ServerAsyncInterfacesTest, AHandlerCanBeTestedWithoutACall) {
+  AsyncWriterOfATest stream;
+  EXPECT_CALL(stream, SendInitialMetadata(&stream));
+  EXPECT_CALL(stream, Write(_, _, &stream));
+  EXPECT_CALL(stream, Finish(_, &stream));
+  ServerAsyncWriterInterface<SayResponse>& used = stream;
+  used.SendInitialMetadata(&stream);
+  used.WriteLast(SayResponse(), WriteOptions(), &stream);
+  used.Finish(Status::OK, &stream);
+}
+
+TEST(ServerAsyncInterfacesTest, WhatServesCallsHasThem) {
+  ServerContext context;
+  ServerAsyncReader<SayResponse, SayRequest> reader(&context);
+  ServerAsyncWriter<SayResponse> writer(&context);
+  ServerAsyncReaderWriter<SayResponse, SayRequest> both(&context);
+  const ServerAsyncReaderInterface<SayResponse, SayRequest>& as_reader = reader;
+  const ServerAsyncWriterInterface<SayResponse>& as_writer = writer;
+  const ServerAsyncReaderWriterInterface<SayResponse, SayRequest>& as_both =
+      both;
+  for (const internal::ServerAsyncStreamingInterface* stream :
+       {static_cast<const internal::ServerAsyncStreamingInterface*>(&as_reader),
+        static_cast<const internal::ServerAsyncStreamingInterface*>(&as_writer),
+        static_cast<const internal::ServerAsyncStreamingInterface*>(
+            &as_both)}) {
+    EXPECT_NE(stream, nullptr);
+  }
+}
+
+TEST(ChannelTestPeerTest, CountsWhatStubsRegister) {
+  const LoopbackNetwork network;
+  const auto channel =
+      CreateChannel(network.address(), InsecureChannelCredentials());
+  const ChannelTestPeer peer(channel.get());
+  EXPECT_EQ(peer.registered_calls(), 0);
+  const auto one = Echo::NewStub(channel);
+  const int methods = peer.registered_calls();
+  EXPECT_GT(methods, 0);
+  EXPECT_EQ(peer.registration_attempts(), methods);
+  const auto another = Echo::NewStub(channel);
+  EXPECT_EQ(peer.registered_calls(), methods);
+  EXPECT_EQ(peer.registration_attempts(), 2 * methods);
 }
 
 }  // namespace

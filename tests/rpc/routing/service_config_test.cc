@@ -130,7 +130,7 @@ TEST(ServiceConfigTest, ThrottlingHasThreeDecimals) {
 
 TEST(BadServiceConfigTest, IsNoJson) {
   for (const char* json : {"{", "[]", "1", "text", "{\"a\" 1}"}) {
-    ExpectError(json, "not a JSON object");
+    ExpectError(json, "JSON parse error");
   }
 }
 
