@@ -3,12 +3,12 @@
 //   rpc::protobuf::Message* message = ...;
 //   rpc::protobuf::json::MessageToJsonString(*message, &text);
 //
-// They are protobuf's own. FileDescriptorProto is declared only: include
-// google/protobuf/descriptor.pb.h to use it.
+// They are protobuf's own.
 #ifndef VERBENA_RPC_PROTOBUF_H_
 #define VERBENA_RPC_PROTOBUF_H_
 
 #include "google/protobuf/descriptor.h"
+#include "google/protobuf/descriptor.pb.h"
 #include "google/protobuf/descriptor_database.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream.h"

@@ -224,7 +224,7 @@ bool ServerBuilder::NeedsQueue() const {
 
 bool ServerBuilder::NeedsGenericService() const {
   return AnyService(
-      [](const Service* service) { return service->has_generic_methods_; });
+      [](const Service* service) { return service->has_generic_methods(); });
 }
 
 absl::Status ServerBuilder::RegisterServices(Server& server) {

@@ -22,11 +22,20 @@
 namespace rpc {
 
 class Service {
+  using ApiType = internal::RpcServiceMethod::ApiType;
+
  public:
   Service() = default;
   virtual ~Service() = default;
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
+
+  // Whether any of its methods is handled so: by a blocking handler, by a
+  // queue, by a reactor, by a generic service.
+  bool has_synchronous_methods() const { return HasMethods(ApiType::kSync); }
+  bool has_async_methods() const { return HasMethods(ApiType::kAsync); }
+  bool has_callback_methods() const { return HasMethods(ApiType::kCallback); }
+  bool has_generic_methods() const { return HasMethods(ApiType::kGeneric); }
 
  protected:
   // For generated code. Takes over `method`; the n-th one has index n.
@@ -35,21 +44,20 @@ class Service {
   }
   // The method's calls go to `handler` from now on; taken over.
   void MarkMethodCallback(int index, internal::MethodHandler* handler) {
-    Method(index).SetHandler(handler);
+    Method(index).SetHandler(ApiType::kCallback, handler);
   }
   void MarkMethodRawCallback(int index, internal::MethodHandler* handler) {
-    Method(index).SetHandler(handler);
+    Method(index).SetHandler(ApiType::kCallback, handler);
   }
   void MarkMethodStreamed(int index, internal::MethodHandler* handler) {
-    Method(index).SetHandler(handler);
+    Method(index).SetHandler(ApiType::kSync, handler);
   }
   // They are asked for by RequestAsync.
   void MarkMethodAsync(int index);
   void MarkMethodRaw(int index) { MarkMethodAsync(index); }
   // They are left to a generic service.
   void MarkMethodGeneric(int index) {
-    has_generic_methods_ = true;
-    Method(index).SetHandler(nullptr);
+    Method(index).SetHandler(ApiType::kGeneric, nullptr);
   }
   internal::MethodHandler* GetHandler(int index) {
     return Method(index).handler();
@@ -94,16 +102,12 @@ class Service {
  private:
   friend class Server;
   friend class ServerBuilder;
-
   internal::RpcServiceMethod& Method(int index) {
     return *methods_[static_cast<size_t>(index)];
   }
   void RequestAsync(int index, const internal::AsyncRequest::Target& target);
-  // Whether a method is asked for by RequestAsync.
-  bool has_async_methods() const { return has_async_methods_; }
+  bool HasMethods(ApiType api_type) const;
 
-  bool has_async_methods_ = false;
-  bool has_generic_methods_ = false;
   bool was_registered_ = false;  // with a server
   std::vector<std::unique_ptr<internal::RpcServiceMethod>> methods_;
 };

@@ -14,6 +14,8 @@ namespace rpc::internal {
 
 class RpcServiceMethod : public RpcMethod {
  public:
+  enum class ApiType { kSync, kAsync, kCallback, kGeneric };
+
   // Takes over `handler`. `name` has static storage.
   RpcServiceMethod(const char* name, RpcType type, MethodHandler* handler)
       : RpcMethod(name, type), handler_(handler) {}
@@ -23,9 +25,14 @@ class RpcServiceMethod : public RpcMethod {
   const std::shared_ptr<MethodHandler>& shared_handler() const {
     return handler_;
   }
-  void SetHandler(MethodHandler* handler) { handler_.reset(handler); }
+  ApiType api_type() const { return api_type_; }
+  void SetHandler(ApiType api_type, MethodHandler* handler) {
+    api_type_ = api_type;
+    handler_.reset(handler);
+  }
 
  private:
+  ApiType api_type_ = ApiType::kSync;
   std::shared_ptr<MethodHandler> handler_;
 };
 

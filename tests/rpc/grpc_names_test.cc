@@ -100,6 +100,9 @@ TEST(GrpcNamesTest, ProtobufIsNamedInRpc) {
   EXPECT_EQ(duration.seconds(), 3);
   const rpc::protobuf::Descriptor* descriptor = message.GetDescriptor();
   EXPECT_EQ(descriptor->full_name(), "google.protobuf.Duration");
+  rpc::protobuf::FileDescriptorProto file;
+  descriptor->file()->CopyTo(&file);
+  EXPECT_EQ(file.package(), "google.protobuf");
 }
 
 }  // namespace

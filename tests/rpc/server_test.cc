@@ -195,6 +195,23 @@ TEST(ServerBuilderTest, PortInUseClearsSelectedPort) {
 // ---- Ending ----
 
 // As a service that is declared after its server does.
+TEST(ServiceTest, SaysHowItsMethodsAreHandled) {
+  Echo::Service blocking;
+  EXPECT_TRUE(blocking.has_synchronous_methods());
+  EXPECT_FALSE(blocking.has_async_methods());
+  EXPECT_FALSE(blocking.has_callback_methods());
+  EXPECT_FALSE(blocking.has_generic_methods());
+  Echo::AsyncService queued;
+  EXPECT_TRUE(queued.has_async_methods());
+  EXPECT_FALSE(queued.has_synchronous_methods());
+  Echo::CallbackService reacting;
+  EXPECT_TRUE(reacting.has_callback_methods());
+  EXPECT_FALSE(reacting.has_synchronous_methods());
+  Echo::WithGenericMethod_Say<Echo::Service> mixed;
+  EXPECT_TRUE(mixed.has_generic_methods());
+  EXPECT_TRUE(mixed.has_synchronous_methods());
+}
+
 TEST(ServerTest, AServiceMayGoBeforeItsServer) {
   LoopbackNetwork network;
   auto service = std::make_unique<Echo::AsyncService>();
