@@ -102,12 +102,13 @@ std::unique_ptr<Balancer::Subchannel> Balancer::NewSubchannel(
   return subchannel;
 }
 
-Balancer::ToConnect Balancer::AllTransports() {
-  ToConnect all;
-  for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {
-    all.push_back(subchannel->transport());
+Balancer::SharedTransports Balancer::TransportsOf(
+    const std::vector<size_t>& indices) {
+  SharedTransports transports;
+  for (const size_t index : indices) {
+    transports.push_back(subchannels_[index]->transport());
   }
-  return all;
+  return transports;
 }
 
 uint32_t Balancer::RegisterMethod(std::string_view path) {
@@ -124,7 +125,7 @@ uint32_t Balancer::RegisterMethod(std::string_view path) {
   return static_cast<uint32_t>(methods_.size() - 1);
 }
 
-Balancer::ToConnect Balancer::Look(bool wanted) {
+Balancer::Work Balancer::Look(bool wanted) {
   if (subchannels_.empty()) {
     if (!wanted || resolves_) return {};
     if (state_ == ConnectivityState::kIdle) {
@@ -141,17 +142,16 @@ Balancer::ToConnect Balancer::Look(bool wanted) {
   if (was_lost) ResolveAgain();
   const BalancingPolicy::Decision decision = policy_->Look(addresses, wanted);
   state_ = decision.state;
-  ToConnect connect;
-  for (const size_t index : decision.connect) {
-    connect.push_back(subchannels_[index]->transport());
-  }
-  return connect;
+  return {TransportsOf(decision.connect), TransportsOf(decision.forget)};
 }
 
 // A transport that does not tell has come into another state at once.
-void Balancer::Connect(const ToConnect& transports) {
+void Balancer::Do(const Work& work) {
+  for (const std::shared_ptr<ClientTransport>& transport : work.forget) {
+    transport->ResetBackoff();
+  }
   bool changed = false;
-  for (const std::shared_ptr<ClientTransport>& transport : transports) {
+  for (const std::shared_ptr<ClientTransport>& transport : work.connect) {
     transport->GetState(/*try_to_connect=*/true);
     changed |= transport->GetState(false) != ConnectivityState::kIdle;
   }
@@ -278,20 +278,20 @@ Balancer::Pick Balancer::TryToPick(const Waiter& waiter) {
 }
 
 Balancer::Pick Balancer::PickOrWait(const std::shared_ptr<Waiter>& waiter) {
-  ToConnect connect;
+  Work work;
   Pick pick;
   {
     absl::MutexLock lock(&mutex_);
     pick = TryToPick(*waiter);
     if (pick.transport == nullptr) {
-      connect = Look(/*wanted=*/true);
+      work = Look(/*wanted=*/true);
       pick = TryToPick(*waiter);
     }
     if (pick.transport == nullptr && pick.failure.ok()) {
       waiting_.push_back(waiter);
     }
   }
-  Connect(connect);
+  Do(work);
   return pick;
 }
 
@@ -334,39 +334,39 @@ void Balancer::UpdateSoon() {
 
 void Balancer::Update() {
   update_is_due_.store(false);
-  ToConnect connect;
+  Work work;
   std::vector<Told> told;
   {
     absl::MutexLock lock(&mutex_);
-    connect = Look(/*wanted=*/!waiting_.empty());
+    work = Look(/*wanted=*/!waiting_.empty());
     told = TakePicked();
   }
-  Connect(connect);
+  Do(work);
   for (const Told& one : told) one.waiter->OnPick(one.pick);
 }
 
 void Balancer::ResetBackoff() {
-  ToConnect all;
+  Work work;
   {
     absl::MutexLock lock(&mutex_);
-    all = AllTransports();
+    for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {
+      work.forget.push_back(subchannel->transport());
+    }
   }
-  for (const std::shared_ptr<ClientTransport>& transport : all) {
-    transport->ResetBackoff();
-  }
+  Do(work);
 }
 
 ConnectivityState Balancer::GetState(bool try_to_connect) {
-  ToConnect connect;
+  Work work;
   ConnectivityState state;
   {
     absl::MutexLock lock(&mutex_);
     state = state_;
     if (try_to_connect && state == ConnectivityState::kIdle) {
-      connect = Look(/*wanted=*/true);
+      work = Look(/*wanted=*/true);
     }
   }
-  Connect(connect);
+  Do(work);
   return state;
 }
 

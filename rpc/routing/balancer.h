@@ -126,18 +126,23 @@ class Balancer final {
     absl::Status error_ ABSL_GUARDED_BY(mutex_);
   };
 
-  using ToConnect = std::vector<std::shared_ptr<ClientTransport>>;
+  using SharedTransports = std::vector<std::shared_ptr<ClientTransport>>;
+  // What is to be done without the lock.
+  struct Work {
+    SharedTransports connect;
+    SharedTransports forget;  // what pauses they have come to
+  };
   using Subchannels = std::vector<std::unique_ptr<Subchannel>>;
   struct Told {
     std::shared_ptr<Waiter> waiter;
     Pick pick;
   };
 
-  // Asks the policy. The result is to connect, without the lock.
-  ToConnect Look(bool wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Has those connect that are idle.
-  void Connect(const ToConnect& transports);
-  ToConnect AllTransports() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Asks the policy.
+  Work Look(bool wanted) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Do(const Work& work);
+  SharedTransports TransportsOf(const std::vector<size_t>& indices)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Does not end within its own callbacks.
   std::shared_ptr<ClientTransport> Share(
       std::unique_ptr<ClientTransport> transport);

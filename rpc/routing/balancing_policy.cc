@@ -41,7 +41,7 @@ class PickFirst final : public BalancingPolicy {
       phase_ = Phase::kTrying;
       StartTrying(0);
     }
-    if (SelectReady(addresses)) return {State::kReady};
+    if (SelectReady(addresses)) return {State::kReady, {}, Others(addresses)};
     if (phase_ == Phase::kTrying) SkipFailed(addresses);
     if (phase_ == Phase::kFailing) {
       return {State::kTransientFailure, IdleOnes(addresses)};
@@ -73,6 +73,14 @@ class PickFirst final : public BalancingPolicy {
     if (ready == addresses.end()) return false;
     selected_ = static_cast<size_t>(ready - addresses.begin());
     return true;
+  }
+
+  std::vector<size_t> Others(absl::Span<const Address> addresses) const {
+    std::vector<size_t> others;
+    for (size_t i = 0; i < addresses.size(); ++i) {
+      if (i != *selected_) others.push_back(i);
+    }
+    return others;
   }
 
   // A failure from before its turn counts only while it lasts.

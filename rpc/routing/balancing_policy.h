@@ -8,7 +8,8 @@
 //
 // pick_first: the addresses are tried in order until one connects; all calls go
 // there. When it is lost the channel is idle, and the next call begins again
-// with the first. While none connects, each is tried again after its backoff.
+// with the first, however that one fared before. While none connects, each is
+// tried again after its backoff.
 //
 // round_robin: all are connected, always; calls go to those that are, in turns.
 // One that failed counts as failing until it is connected again.
@@ -39,6 +40,9 @@ class BalancingPolicy {
   struct Decision {
     ConnectivityState state = ConnectivityState::kIdle;  // the channel's
     std::vector<size_t> connect;  // addresses that are to, if they are idle
+    // How they fared does not count any more; see
+    // ClientTransport::ResetBackoff.
+    std::vector<size_t> forget;
   };
 
   virtual ~BalancingPolicy() = default;

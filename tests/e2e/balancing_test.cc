@@ -66,6 +66,22 @@ TEST(PickFirstTest, WhenItsServerStopsTheNextIsFound) {
   EXPECT_GE(second.script().calls(), 1);
 }
 
+// However long the first one's pause would be by now.
+TEST(PickFirstTest, WhenItsServerStopsItBeginsWithTheFirstAgain) {
+  const int port = UnusedPort();
+  auto second = std::make_unique<RoutedServer>();
+  const RoutedClient client(
+      AddressOfPorts({port, second->port()}),
+      {.arguments = {{"grpc.initial_reconnect_backoff_ms", 60'000}}});
+  EXPECT_OK(client.Say());
+  RoutedServer first(port);
+  const int second_port = second->port();
+  second.reset();
+  const RoutedServer second_again(second_port);
+  EXPECT_TRUE(Eventually([&] { return client.Say().ok(); }));
+  EXPECT_GE(first.script().calls(), 1);
+}
+
 TEST(PickFirstTest, WithAllAddressesFailingCallsFailAndSayWhy) {
   const std::string address = AddressOfPorts({UnusedPort(), UnusedPort()});
   const RoutedClient client(

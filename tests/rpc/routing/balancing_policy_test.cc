@@ -177,6 +177,13 @@ TEST_F(PickFirstTest, GoesOnWithItsAddressWhereThatStays) {
   EXPECT_EQ(Pick(), std::nullopt);
 }
 
+TEST_F(PickFirstTest, ForgetsHowTheOthersFared) {
+  Look({{kIdle}, {kIdle}, {kIdle}}, true);
+  Look({{kFailing, true}, {kIdle}, {kIdle}});
+  EXPECT_EQ(Look({{kFailing}, {kReady}, {kIdle}}).forget, (Indices{0, 2}));
+  EXPECT_EQ(Look({{kIdle}, {kReady}, {kIdle}}).forget, Indices{});
+}
+
 TEST_F(RoundRobinTest, AFailureThatIsOverAlreadyCountsToo) {
   Look({{kIdle}}, true);
   EXPECT_EQ(Look({{kIdle, true}}).state, kFailing);
