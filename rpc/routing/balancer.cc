@@ -127,6 +127,7 @@ uint32_t Balancer::RegisterMethod(std::string_view path) {
 
 Balancer::Work Balancer::Look(bool wanted) {
   if (subchannels_.empty()) {
+    wanted_ = wanted_ || wanted;
     if (!wanted || resolves_) return {};
     if (state_ == ConnectivityState::kIdle) {
       state_ = ConnectivityState::kConnecting;
@@ -134,6 +135,7 @@ Balancer::Work Balancer::Look(bool wanted) {
     ResolveAgain();
     return {};
   }
+  wanted = std::exchange(wanted_, false) || wanted;
   std::vector<BalancingPolicy::Address> addresses;
   bool was_lost = false;
   for (const std::unique_ptr<Subchannel>& subchannel : subchannels_) {

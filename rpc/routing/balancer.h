@@ -175,6 +175,7 @@ class Balancer final {
   const std::unique_ptr<BalancingPolicy> policy_ ABSL_PT_GUARDED_BY(mutex_);
   Names names_;                                    // by one thread at a time
   bool resolves_ ABSL_GUARDED_BY(mutex_) = false;  // or will, when it may
+  bool wanted_ ABSL_GUARDED_BY(mutex_) = false;    // before they were resolved
   absl::Duration resolve_pause_ ABSL_GUARDED_BY(mutex_);
   absl::Time resolved_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   // Empty until names are resolved.

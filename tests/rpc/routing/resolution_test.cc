@@ -67,6 +67,13 @@ class ResolutionTest : public ::testing::Test {
   std::atomic<int> resolutions_ = 0;
 };
 
+TEST_F(ResolutionTest, AConnectionIsMadeWhoseNameIsResolvedLater) {
+  Answer(Addresses{"fake://1"});
+  const auto routing = Route(absl::ZeroDuration());
+  EXPECT_EQ(routing->GetState(/*try_to_connect=*/true), State::kIdle);
+  EXPECT_TRUE(Eventually([&] { return fakes_[1].connects() > 0; }));
+}
+
 TEST_F(ResolutionTest, ALostConnectionHasTheNameResolvedAgain) {
   Answer(Addresses{"fake://1", "fake://2"});
   const auto routing = Route(absl::ZeroDuration());
