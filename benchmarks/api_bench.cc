@@ -9,11 +9,13 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "benchmarks/api_bench_clients.h"
@@ -41,6 +44,12 @@ DEFINE_string(cpus, "",
 DEFINE_string(device, "soft",
               "\"soft\" (the software device), \"auto\", or a verbs device's "
               "name");
+DEFINE_string(servers, "blocking,callback,queue,coroutine",
+              "the servers' APIs");
+DEFINE_string(clients, "blocking,callback,queue,coroutine",
+              "the clients' APIs");
+DEFINE_bool(routed, false,
+            "give channels a second address, so that calls are routed");
 DEFINE_string(server_api, "", "internal: what this process serves by");
 DEFINE_int32(control_fd, -1, "internal: this process is a server");
 
@@ -49,15 +58,23 @@ namespace {
 
 constexpr char kUsage[] =
     "measures the same calls by each API, side by side.\n\n"
-    "  api_bench --rounds=7\n\n"
+    "  api_bench --rounds=7\n"
+    "  api_bench --servers=blocking --clients=blocking,queue --routed\n\n"
     "A line for each pair of a server's API and a client's: the median of the "
     "rounds' p50 and p99 of a unary call, in microseconds, and of the messages "
     "a second of a stream from the server, in millions.";
 
-constexpr const char* kServerApis[] = {"blocking", "callback", "queue",
-                                       "coroutine"};
-constexpr const char* kClientApis[] = {"blocking", "callback", "queue",
-                                       "coroutine"};
+// The APIs that a flag names, in order, or none where it names an unknown one.
+std::vector<std::string> ApisOf(const std::string& flag) {
+  constexpr std::array<std::string_view, 4> kApis = {"blocking", "callback",
+                                                     "queue", "coroutine"};
+  std::vector<std::string> apis = absl::StrSplit(flag, ',');
+  for (const std::string& api : apis) {
+    if (std::find(kApis.begin(), kApis.end(), api) == kApis.end()) return {};
+  }
+  return apis;
+}
+
 constexpr absl::Duration kWarmUp = absl::Milliseconds(50);
 constexpr int64_t kWarmUpMessages = 1'000;
 
@@ -133,9 +150,9 @@ struct Pair {
 };
 
 absl::StatusOr<std::vector<ChildProcess>> StartServers(
-    const std::vector<int>& cpus) {
+    const std::vector<std::string>& apis, const std::vector<int>& cpus) {
   std::vector<ChildProcess> servers;
-  for (const char* api : kServerApis) {
+  for (const std::string& api : apis) {
     absl::StatusOr<ChildProcess> server = ChildProcess::Start(
         {absl::StrCat("--server_api=", api),
          absl::StrCat("--device=", FLAGS_device)},
@@ -146,28 +163,35 @@ absl::StatusOr<std::vector<ChildProcess>> StartServers(
   return servers;
 }
 
-std::vector<Pair> PairsOf(const std::vector<ChildProcess>& servers) {
+std::string AddressOf(const ChildProcess& server) {
+  const std::string address = absl::StrCat("127.0.0.1:", server.greeting());
+  return FLAGS_routed ? absl::StrCat("rdma:///", address, ",", address)
+                      : absl::StrCat("rdma://", address);
+}
+
+std::vector<Pair> PairsOf(const std::vector<std::string>& apis,
+                          const std::vector<ChildProcess>& servers) {
   rpc::ChannelArguments arguments;
   arguments.SetString("verbena.device", FLAGS_device);
   std::vector<Pair> pairs;
   for (size_t i = 0; i < servers.size(); ++i) {
     const auto channel = rpc::CreateCustomChannel(
-        absl::StrCat("rdma://127.0.0.1:", servers[i].greeting()),
-        rpc::InsecureChannelCredentials(), arguments);
-    for (const char* api : kClientApis) {
-      pairs.push_back({kServerApis[i], api, MakeApiClient(api, channel), {}});
+        AddressOf(servers[i]), rpc::InsecureChannelCredentials(), arguments);
+    for (const std::string& client : ApisOf(FLAGS_clients)) {
+      pairs.push_back({apis[i], client, MakeApiClient(client, channel), {}});
     }
   }
   return pairs;
 }
 
 absl::Status Run(const std::vector<int>& cpus) {
-  absl::StatusOr<std::vector<ChildProcess>> servers = StartServers(cpus);
+  const std::vector<std::string> apis = ApisOf(FLAGS_servers);
+  absl::StatusOr<std::vector<ChildProcess>> servers = StartServers(apis, cpus);
   if (!servers.ok()) return servers.status();
   if (!cpus.empty()) {
     if (absl::Status status = PinTo(cpus[0]); !status.ok()) return status;
   }
-  std::vector<Pair> pairs = PairsOf(*servers);
+  std::vector<Pair> pairs = PairsOf(apis, *servers);
   for (int round = 0; round < FLAGS_rounds; ++round) {
     for (Pair& pair : pairs) {
       const absl::StatusOr<Figures> figures = Measure(*pair.calls);
@@ -190,10 +214,11 @@ int Main() {
   if (FLAGS_control_fd >= 0) return Serve();
   const absl::StatusOr<std::vector<int>> cpus = CpusForTwo(FLAGS_cpus);
   if (!cpus.ok() || FLAGS_rounds < 1 || FLAGS_messages < 1 ||
-      FLAGS_payload_bytes < 0) {
-    absl::FPrintF(
-        stderr, "api_bench: %s\n",
-        cpus.ok() ? "numbers are to be positive" : cpus.status().ToString());
+      FLAGS_payload_bytes < 0 || ApisOf(FLAGS_servers).empty() ||
+      ApisOf(FLAGS_clients).empty()) {
+    absl::FPrintF(stderr, "api_bench: %s\n",
+                  cpus.ok() ? "numbers are to be positive, APIs to be known"
+                            : cpus.status().ToString());
     return 2;
   }
   const absl::Status status = Run(*cpus);
