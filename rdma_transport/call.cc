@@ -7,6 +7,8 @@ namespace {
 
 // Aliases have the top bit, generations do not.
 constexpr uint64_t kAliasBit = uint64_t{1} << 63;
+// In Call::alias only, where a call's end looks anyway: it is for guests.
+constexpr uint64_t kGuestsBit = uint64_t{1} << 62;
 constexpr uint32_t kGenerationMask = 0x7fffffff;
 
 // A handle is, from its low end, the entry's index, its table's number, and the
@@ -70,6 +72,18 @@ Call* CallTable::Create() {
   return entry.call.get();
 }
 
+void CallTable::SetForGuests(Call* call) {
+  call->alias.value |= kGuestsBit;
+  live_for_guests_.store(live_for_guests() + 1, std::memory_order_relaxed);
+}
+
+void CallTable::Forget(rpc::CallHandle alias) {
+  if ((alias.value & kGuestsBit) != 0) {
+    live_for_guests_.store(live_for_guests() - 1, std::memory_order_relaxed);
+  }
+  if ((alias.value & kAliasBit) != 0) aliases_.erase(alias.value & ~kGuestsBit);
+}
+
 Call* CallTable::Find(rpc::CallHandle handle) {
   if ((handle.value & kAliasBit) != 0) {
     const auto found = aliases_.find(handle.value);
@@ -87,7 +101,7 @@ Call* CallTable::Find(rpc::CallHandle handle) {
 void CallTable::Destroy(Call* call) {
   const auto index = static_cast<uint32_t>(call->handle.value) & kIndexMask;
   Entry& entry = entries_[index];
-  if (call->alias) aliases_.erase(call->alias.value);
+  if (call->alias) Forget(call->alias);
   entry.live = false;
   entry.generation = (entry.generation + 1) & kGenerationMask;
   if (entry.generation == 0) entry.generation = 1;

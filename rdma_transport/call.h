@@ -41,7 +41,7 @@ class CallOwner {
 // What a call begins with anew each time; see Call.
 struct CallState {
   rpc::CallHandle handle;
-  rpc::CallHandle alias;          // or none
+  rpc::CallHandle alias;          // or none; see CallTable::SetForGuests
   rpc::CallSink* sink = nullptr;  // null on a server until OnCall returned
   CallOwner* owner = nullptr;
   Connection* connection = nullptr;  // null: not sent yet, or cut off
@@ -129,10 +129,16 @@ class CallTable {
   Call* Create();
   // The same, also found by `alias`.
   Call* Create(rpc::CallHandle alias);
+  // Nobody but threads in Poller::WaitAsGuest hears of the call.
+  void SetForGuests(Call* call);
   // Null for a call that is over.
   Call* Find(rpc::CallHandle handle);
   void Destroy(Call* call);
   size_t live() const { return live_; }
+  // Those of them that are for guests. Any thread.
+  size_t live_for_guests() const {
+    return live_for_guests_.load(std::memory_order_relaxed);
+  }
 
   // For shutting down: every live call. REQUIRES: none is created meanwhile.
   template <typename Function>
@@ -149,12 +155,16 @@ class CallTable {
     std::unique_ptr<Call> call;  // where not live, for the entry's next one
   };
 
+  // What is beside the handle.
+  void Forget(rpc::CallHandle alias);
+
   const uint32_t number_;
   // As many as there were ever at once.
   std::vector<Entry> entries_;
   std::vector<uint32_t> free_;
   absl::flat_hash_map<uint64_t, rpc::CallHandle> aliases_;
   size_t live_ = 0;
+  std::atomic<size_t> live_for_guests_{0};
 };
 
 }  // namespace rdma

@@ -40,6 +40,11 @@ class ClientTransport final : public rpc::ClientTransport {
     endpoint_->Cancel(call, std::move(reason));
   }
   void Wait(rpc::Event& event) override { endpoint_->Wait(event); }
+  void WaitAsGuest(rpc::Event& event) override {
+    endpoint_->WaitAsGuest(event);
+  }
+  void EndVisits() override { endpoint_->EndVisits(); }
+  const void* driven() const override { return endpoint_->driven(); }
   void WakeWaiters() override { endpoint_->WakeWaiters(); }
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes) override {
     return endpoint_->AllocateBuffer(bytes);

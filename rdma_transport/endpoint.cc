@@ -4,6 +4,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "rpc/logging.h"
@@ -67,7 +68,8 @@ rpc::CallHandle Endpoint::StartCall(const rpc::CallOptions& options,
     if (!frame.message.empty()) frame.message.clear();
     if (!frame.attachment.empty()) frame.attachment.clear();
   };
-  if (options.caller_waits ? poller.RunAndStay(start) : poller.RunNow(start)) {
+  if (options.next_wait == rpc::NextWait::kAtOnce ? poller.RunAndStay(start)
+                                                  : poller.RunNow(start)) {
     return handle;
   }
   handle = CallTable::NewAlias();
@@ -88,6 +90,9 @@ void Endpoint::Start(Call& call, const rpc::CallOptions& options,
   call.wait_for_ready = options.wait_for_ready;
   call.method_index = options.method;
   call.deadline = options.deadline;
+  if (ABSL_PREDICT_FALSE(options.next_wait == rpc::NextWait::kAsGuest)) {
+    poller_->poller->calls().SetForGuests(&call);
+  }
   if (shut_down_) {
     poller_->delivery.Close(
         call, {absl::CancelledError("the channel is shut down"), false});

@@ -48,6 +48,11 @@ class Endpoint final : public ConnectionOwner,
   void Release(rpc::CallHandle call, uint64_t window_bytes, bool drained);
   void Cancel(rpc::CallHandle call, absl::Status reason);
   void Wait(rpc::Event& event) { poller_->poller->Wait(event); }
+  void WaitAsGuest(rpc::Event& event) {
+    poller_->poller->WaitAsGuest(event, Poller::Guest::kOfSomeCalls);
+  }
+  void EndVisits() { poller_->poller->EndVisits(); }
+  const void* driven() const { return poller_->poller.get(); }
   void WakeWaiters() { poller_->poller->WakeWaiters(); }
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes);
   rpc::ConnectivityState GetState(bool try_to_connect);

@@ -172,10 +172,9 @@ Poller::LeftBehind Poller::OpenForOthers() {
   for (;;) {
     RunTasks();
     FlushDirty();
-    const LeftBehind left = {
-        .callbacks =
-            ready_head_ != nullptr ||
-            next_completion_<completion_count_, .calls = calls_.live()> 0};
+    const LeftBehind left = {.callbacks = ready_head_ != nullptr ||
+                                          next_completion_ < completion_count_,
+                             .calls = calls_.live()};
     turnstile_.Release();
     // A task that was left while we held the turnstile is ours to see to: its
     // thread did not get in.
@@ -196,12 +195,8 @@ bool Poller::Leave() {
     }
   }
   // Without any, the monitor's look is soon enough.
-  if (!left.callbacks && !left.calls) return false;
-  // So it is where a guest comes back.
-  if (guest_comes_back_.load(std::memory_order_relaxed) &&
-      sleepers_.load(std::memory_order_seq_cst) == 0) {
-    return false;
-  }
+  if (!left.callbacks && left.calls == 0) return false;
+  if (IsLeftToGuests(left)) return false;
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They wake with what comes from the peer; callbacks that are due already
     // would wait for that.
@@ -226,7 +221,7 @@ void Poller::Wait(rpc::Event& event) {
   }
 }
 
-void Poller::WaitAsGuest(rpc::Event& event) {
+void Poller::WaitAsGuest(rpc::Event& event, Guest guest) {
   guests_.fetch_add(1, std::memory_order_seq_cst);
   const auto done = [this, &event] {
     return event.is_set() || guests_unwanted_.load(std::memory_order_seq_cst);
@@ -234,6 +229,8 @@ void Poller::WaitAsGuest(rpc::Event& event) {
   while (!done()) {
     if (turnstile_.TryEnter()) {
       guest_comes_back_.store(true, std::memory_order_relaxed);
+      guests_have_all_.store(guest == Guest::kOfAllCalls,
+                             std::memory_order_relaxed);
       DriveUntil(Role::kWaiter, done);
       if (turnstile_.HeldByMe()) Leave();
     } else {

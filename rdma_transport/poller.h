@@ -154,10 +154,14 @@ class Poller {
   // Blocks until `event` is set, driving where nobody else does.
   void Wait(rpc::Event& event);
   // The same for a guest, who comes again and again, for what is begun by
-  // others: a server's thread that takes events. Nobody else is called to drive
-  // while it is away for a moment; a monitor's look or two is a moment. Returns
-  // early where guests are turned out.
-  void WaitAsGuest(rpc::Event& event);
+  // others: a thread that takes events. Nobody else is called to drive while it
+  // is away for a moment, where all calls, or those that there are, are for
+  // guests; a monitor's look or two is a moment. Returns early where guests are
+  // turned out.
+  enum class Guest { kOfAllCalls, kOfSomeCalls };  // CallTable::SetForGuests
+  void WaitAsGuest(rpc::Event& event, Guest guest);
+  // No guest is to be reckoned with, until the next one comes.
+  void EndVisits();
   // Has guests leave, lets no further ones in, and returns when they have.
   // Before Drain. Once.
   void TurnGuestsOut();
@@ -326,7 +330,7 @@ class Poller {
   // What is left to the next driver.
   struct LeftBehind {
     bool callbacks;  // that are due
-    bool calls;      // that are under way
+    size_t calls;    // that are under way
   };
   // Lets others in, with no task left undone.
   LeftBehind OpenForOthers();
@@ -334,6 +338,7 @@ class Poller {
   bool Leave();
   rpc::Event* FirstWaiter() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiters_mutex_);
   bool SomebodyWaits() const;
+  bool IsLeftToGuests(const LeftBehind& left) const;
   void WaitForTurn(rpc::Event& event);
   void WakeSleepers();
   // There is work for whoever sleeps on the poller's events.
@@ -410,6 +415,7 @@ class Poller {
   rpc::Event guests_gone_;
   // The last one was here not long ago.
   std::atomic<bool> guest_comes_back_{false};
+  std::atomic<bool> guests_have_all_{false};  // Guest::kOfAllCalls
 
   // Keepers.
   mutable absl::Mutex keepers_mutex_;

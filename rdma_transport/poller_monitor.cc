@@ -1,5 +1,7 @@
 #include "rdma_transport/poller_monitor.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -53,6 +55,7 @@ void PollerMonitor::Wake() {
 }
 
 void PollerMonitor::Main() {
+  pthread_setname_np(pthread_self(), "verbena-monitor");
   absl::MutexLock lock(&mutex_);
   int quiet_looks = 0;
   const auto awake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {

@@ -1,4 +1,6 @@
 // Who drives a poller: the threads that wait for their turn, and its keepers.
+#include <pthread.h>
+
 #include <algorithm>
 #include <thread>
 #include <vector>
@@ -50,6 +52,18 @@ void Poller::WaitForTurn(rpc::Event& event) {
   waiter_count_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
+bool Poller::IsLeftToGuests(const LeftBehind& left) const {
+  if (!guest_comes_back_.load(std::memory_order_relaxed)) return false;
+  return (guests_have_all_.load(std::memory_order_relaxed) ||
+          left.calls <= calls_.live_for_guests()) &&
+         sleepers_.load(std::memory_order_seq_cst) == 0;
+}
+
+void Poller::EndVisits() {
+  guest_comes_back_.store(false, std::memory_order_relaxed);
+  RunNow([] {});  // who leaves calls a keeper, where one is needed
+}
+
 void Poller::TurnGuestsOut() {
   guests_unwanted_.store(true, std::memory_order_seq_cst);
   {
@@ -94,6 +108,7 @@ bool Poller::IsKeeperThread() const {
 }
 
 void Poller::KeeperMain() {
+  pthread_setname_np(pthread_self(), "verbena-keeper");
   while (!stopping_.load(std::memory_order_seq_cst)) {
     const int64_t give_up_ns = NowNs() + kRegainNs;
     bool entered;

@@ -51,7 +51,9 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   bool Send(rpc::CallHandle call, rpc::OutgoingFrame&& frame);
   void Release(rpc::CallHandle call, uint64_t window_bytes, bool drained);
   void Cancel(rpc::CallHandle call, absl::Status reason);
-  void Wait(rpc::Event& event) { poller_->poller->WaitAsGuest(event); }
+  void Wait(rpc::Event& event) {
+    poller_->poller->WaitAsGuest(event, Poller::Guest::kOfAllCalls);
+  }
   void WakeWaiters() { poller_->poller->WakeWaiters(); }
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes);
   std::string device() const;

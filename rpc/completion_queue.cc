@@ -28,6 +28,26 @@ bool CompletionQueue::Begin(ChannelInterface* channel) {
   return true;
 }
 
+bool CompletionQueue::IsDriving(const ChannelInterface& channel) const {
+  return driven_.load(std::memory_order_relaxed) ==
+         channel.call_target().transport->driven();
+}
+
+// A thread that changes over would be waited for where it was.
+std::shared_ptr<ChannelInterface> CompletionQueue::Visit(
+    const std::shared_ptr<ChannelInterface>& channel) {
+  const void* const driven =
+      channel == nullptr ? nullptr : channel->call_target().transport->driven();
+  if (driven == driven_.load(std::memory_order_relaxed)) {
+    if (visited_.expired()) visited_ = channel;
+    return nullptr;
+  }
+  driven_.store(driven, std::memory_order_relaxed);
+  std::shared_ptr<ChannelInterface> before = visited_.lock();
+  visited_ = channel;
+  return before;
+}
+
 void CompletionQueue::SetServerTransport(
     std::weak_ptr<ServerTransport> transport) {
   absl::MutexLock lock(&mutex_);
@@ -90,6 +110,7 @@ CompletionQueue::NextStatus CompletionQueue::NextUntil(void** tag, bool* ok,
 CompletionQueue::NextStatus CompletionQueue::Take(
     internal::CompletionQueueTag** event, absl::Time deadline) {
   Waiter waiter;
+  std::shared_ptr<ChannelInterface> not_visited;
   {
     absl::MutexLock lock(&mutex_);
     *event = PopEvent();
@@ -99,10 +120,15 @@ CompletionQueue::NextStatus CompletionQueue::Take(
       waiter.channel = weak_channel_.lock();
       if (waiter.channel == nullptr) waiter.server = weak_server_.lock();
     }
+    not_visited = Visit(waiter.channel);
     AddWaiter(&waiter);
   }
+  if (not_visited != nullptr) {
+    not_visited->call_target().transport->EndVisits();
+    not_visited.reset();
+  }
   if (waiter.channel != nullptr) {
-    waiter.channel->call_target().transport->Wait(waiter.event);
+    waiter.channel->call_target().transport->WaitAsGuest(waiter.event);
   } else if (waiter.server != nullptr) {
     waiter.server->Wait(waiter.event);
   }

@@ -27,6 +27,7 @@
 #ifndef VERBENA_RPC_COMPLETION_QUEUE_H_
 #define VERBENA_RPC_COMPLETION_QUEUE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 
@@ -102,6 +103,9 @@ class CompletionQueue {
   // An operation begins: an event will come. False, with no effect: the queue
   // is shut down. `channel`: a client's, whose transport it is of.
   bool Begin(ChannelInterface* channel = nullptr);
+  // Whether threads in Next drive the channel's transport, or have just done so
+  // and come back.
+  bool IsDriving(const ChannelInterface& channel) const;
   // What threads drive that have no calls of a channel to wait for.
   void SetServerTransport(std::weak_ptr<ServerTransport> transport);
   // It is done.
@@ -120,6 +124,11 @@ class CompletionQueue {
     Waiter* next = nullptr;
   };
 
+  // A thread comes to drive `channel`, or null for none. Gives what is to hear
+  // of EndVisits, or null.
+  std::shared_ptr<ChannelInterface> Visit(
+      const std::shared_ptr<ChannelInterface>& channel)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   NextStatus NextUntil(void** tag, bool* ok, absl::Time deadline);
   NextStatus Take(internal::CompletionQueueTag** event, absl::Time deadline);
   internal::CompletionQueueTag* PopEvent()
@@ -144,6 +153,9 @@ class CompletionQueue {
   const ChannelInterface* channel_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::weak_ptr<ChannelInterface> weak_channel_ ABSL_GUARDED_BY(mutex_);
   std::weak_ptr<ServerTransport> weak_server_ ABSL_GUARDED_BY(mutex_);
+  // What the thread that came last drives, if it is a channel's.
+  std::weak_ptr<ChannelInterface> visited_ ABSL_GUARDED_BY(mutex_);
+  std::atomic<const void*> driven_{nullptr};  // ClientTransport::driven
   // The one that came last first: its stack is still warm.
   Waiter* waiters_ ABSL_GUARDED_BY(mutex_) = nullptr;
 };

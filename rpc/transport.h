@@ -299,15 +299,24 @@ struct TransportOptions {
 // the channel's configuration says, and else kNo.
 enum class WaitForReady : uint8_t { kDefault, kNo, kYes };
 
+// Who drives the transport once a call has begun; what spares handing it over.
+enum class NextWait : uint8_t {
+  kUnknown,
+  // Threads in WaitAsGuest, one of which comes soon: nobody else hears of this
+  // call, and so nobody else need be called to drive until then.
+  kAsGuest,
+  // The calling thread calls Wait right after StartCall, whatever became of the
+  // call, and waits for nothing else before: the transport may stay this
+  // thread's in between.
+  kAtOnce,
+};
+
 // Parameters of StartCall.
 struct CallOptions {
   uint32_t method = 0;  // from RegisterMethod
   absl::Time deadline = absl::InfiniteFuture();
   WaitForReady wait_for_ready = WaitForReady::kDefault;
-  // The calling thread calls Wait right after StartCall, whatever became of the
-  // call, and waits for nothing else before: the transport may stay this
-  // thread's in between, which saves handing it over and back.
-  bool caller_waits = false;
+  NextWait next_wait = NextWait::kUnknown;
 };
 
 // One client endpoint: a channel's way to one address.
@@ -345,8 +354,17 @@ class ClientTransport {
   // Blocks until `event` is set, and drives the transport meanwhile where no
   // other thread does. The event must be one that a sink of this transport
   // sets, or WakeWaiters comes after it. Also what ends a StartCall with
-  // CallOptions::caller_waits.
+  // NextWait::kAtOnce.
   virtual void Wait(Event& event) = 0;
+  // The same for a thread that comes again and again, for whatever was begun
+  // with NextWait::kAsGuest. The default: as Wait.
+  virtual void WaitAsGuest(Event& event) { Wait(event); }
+  // A thread that did so goes to another transport, or does not come any more.
+  // Forgetting it costs calls a millisecond or two, not more.
+  virtual void EndVisits() {}
+  // Names what a thread in Wait drives: the same for transports that are driven
+  // together.
+  virtual const void* driven() const { return this; }
   // Has threads in Wait look at their events again: for one that something else
   // has set than a callback of this transport.
   virtual void WakeWaiters() = 0;

@@ -30,7 +30,13 @@ bool ClientAsyncCall::Begin(Operation& operation, void* tag) {
 
 void ClientAsyncCall::StartCall(void* tag) {
   if (context_.sent_ != nullptr && context_.sent_->corked) return StartCall();
-  if (Begin(start_, tag)) stream_->StartPrepared(&start_);
+  if (Begin(start_, tag)) StartNow(&start_);
+}
+
+void ClientAsyncCall::StartNow(Operation* started) {
+  const ChannelInterface* const channel = stream_->driven_channel();
+  stream_->SetForGuests(channel != nullptr && queue_.IsDriving(*channel));
+  stream_->StartPrepared(started);
 }
 
 void ClientAsyncCall::ReadInitialMetadata(void* tag) {

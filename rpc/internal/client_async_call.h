@@ -41,7 +41,7 @@ class ClientAsyncCall {
                     ConstMessageRef request, MessageRef response);
 
   // Without an event, and with one.
-  void StartCall() { stream_->StartPrepared(); }
+  void StartCall() { StartNow(nullptr); }
   // None either, where the context's initial metadata are corked.
   void StartCall(void* tag);
 
@@ -64,6 +64,7 @@ class ClientAsyncCall {
         context_(*context) {}
   ~ClientAsyncCall() { stream_->Abandon(); }
 
+  void StartNow(Operation* started);
   // False where the queue is shut down: there will be no event.
   bool Begin(Operation& operation, void* tag);
   void Finalize(Operation* operation, bool* ok);

@@ -62,6 +62,9 @@ class ClientStream final : public CallSink,
   // context says besides its deadline for the second. From the first on no
   // message is needed for longer than the function that gets it.
   void Prepare(ConstMessageRef request);
+  // Before it begins: threads in CompletionQueue::Next, and nobody else, hear
+  // of the call, and drive its transport.
+  void SetForGuests(bool for_guests) { for_guests_ = for_guests; }
   // `started` is completed when the call is on its way (false: it will never
   // be); where the request ends what this side says, when it has begun.
   void StartPrepared(StreamOperation* started = nullptr);
@@ -200,6 +203,7 @@ class ClientStream final : public CallSink,
   StreamInbox inbox_;
   // Null: it has no interceptors.
   const std::shared_ptr<ClientInterception> interception_;
+  bool for_guests_ = false;
   std::unique_ptr<Opening> prepared_;  // null: nothing is, or it cannot begin
 
   absl::Mutex mutex_;

@@ -158,6 +158,7 @@ void ClientStream::Launch(OutgoingFrame& frame) {
   options.method = method_;
   options.deadline = context->deadline_;
   options.wait_for_ready = context->wait_for_ready_;
+  if (for_guests_) options.next_wait = NextWait::kAsGuest;
   const CallHandle handle =
       transport_->StartCall(options, std::move(frame), this);
   context->handle_ = handle;

@@ -52,7 +52,7 @@ void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
   options.method = method;
   options.deadline = context->deadline_;
   options.wait_for_ready = context->wait_for_ready_;
-  options.caller_waits = !done_on_other_thread;
+  if (!done_on_other_thread) options.next_wait = NextWait::kAtOnce;
   AfterStart(target.transport->StartCall(options, std::move(frame), this),
              done_on_other_thread);
 }

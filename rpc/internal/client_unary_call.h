@@ -69,7 +69,7 @@ class ClientUnaryCall : public CallSink {
   //
   // `done_on_other_thread`: OnDone never runs on the stack of this function (it
   // may call the user back, and the user may hold locks here). Without it, the
-  // caller must call the transport's Wait next (CallOptions::caller_waits).
+  // caller must call the transport's Wait next (NextWait::kAtOnce).
   // REQUIRES: `target` has a transport.
   void Start(const CallTarget& target, uint32_t method, ClientContext* context,
              ConstMessageRef request, MessageRef response,

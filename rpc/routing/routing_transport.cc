@@ -40,6 +40,9 @@ class RoutingTransport final : public ClientTransport {
   void Release(CallHandle handle, uint64_t window_bytes, bool drained) override;
   void Cancel(CallHandle handle, absl::Status reason) override;
   void Wait(Event& event) override { home_->Wait(event); }
+  void WaitAsGuest(Event& event) override { home_->WaitAsGuest(event); }
+  void EndVisits() override { home_->EndVisits(); }
+  const void* driven() const override { return home_->driven(); }
   void WakeWaiters() override { home_->WakeWaiters(); }
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override {
     return home_->AllocateBuffer(bytes);

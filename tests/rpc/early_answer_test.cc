@@ -20,6 +20,7 @@
 #include "rpc/generated_code.h"
 #include "rpc/rpc.h"
 #include "tests/rpc/echo.rpc.pb.h"
+#include "tests/rpc/transport_channel.h"
 
 namespace rpc::testing {
 namespace {
@@ -89,34 +90,6 @@ class OneCallTransport final : public ClientTransport {
   uint64_t released_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-class OneCallChannel final : public ChannelInterface {
- public:
-  explicit OneCallChannel(ClientTransport* transport) {
-    target_.transport = transport;
-    target_.encode_limits =
-        internal::EncodeLimits(transport->limits(), UINT64_MAX);
-    target_.max_metadata_bytes = 1'000;
-  }
-
-  ConnectivityState GetState(bool try_to_connect) override {
-    return target_.transport->GetState(try_to_connect);
-  }
-  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override {
-    return target_.transport->AllocateBuffer(bytes);
-  }
-  const internal::CallTarget& call_target() const override { return target_; }
-  uint32_t RegisterMethod(const char* path) override {
-    return target_.transport->RegisterMethod(path);
-  }
-
- private:
-  bool WaitForStateChangeUntil(ConnectivityState, absl::Time) override {
-    return false;
-  }
-
-  internal::CallTarget target_;
-};
-
 IncomingFrame EmptyMessage(uint64_t window_bytes = 0) {
   IncomingFrame frame;
   frame.has_message = true;
@@ -128,14 +101,14 @@ class EarlyAnswerTest : public ::testing::Test {
  protected:
   void AnswerBy(std::function<void(CallSink&)> answer) {
     transport_ = std::make_unique<OneCallTransport>(std::move(answer));
-    channel_ = std::make_shared<OneCallChannel>(transport_.get());
+    channel_ = std::make_shared<TransportChannel>(transport_.get());
   }
   internal::RpcMethod Method(internal::RpcMethod::RpcType type) const {
     return internal::RpcMethod("/rpc.testing.Echo/Some", type, channel_);
   }
 
   std::unique_ptr<OneCallTransport> transport_;
-  std::shared_ptr<OneCallChannel> channel_;
+  std::shared_ptr<TransportChannel> channel_;
   ClientContext context_;
 };
 

@@ -100,6 +100,26 @@ TEST(CallTableTest, AnAliasNamesTheCallAsWell) {
   EXPECT_EQ(table.Find(alias), nullptr);
 }
 
+TEST(CallTableTest, CallsForGuestsAreCountedWhileTheyLive) {
+  CallTable table;
+  const rpc::CallHandle alias = CallTable::NewAlias();
+  Call* const aliased = table.Create(alias);
+  Call* const plain = table.Create();
+  table.Create();
+  EXPECT_EQ(table.live_for_guests(), 0u);
+  table.SetForGuests(aliased);
+  table.SetForGuests(plain);
+  EXPECT_EQ(table.live_for_guests(), 2u);
+  EXPECT_EQ(table.Find(alias), aliased);
+  table.Destroy(aliased);
+  EXPECT_EQ(table.live_for_guests(), 1u);
+  EXPECT_EQ(table.Find(alias), nullptr);
+  table.Destroy(plain);
+  EXPECT_EQ(table.live_for_guests(), 0u);
+  table.Destroy(table.Create());
+  EXPECT_EQ(table.live_for_guests(), 0u);
+}
+
 TEST(CallTableTest, AliasesOfAllThreadsDiffer) {
   constexpr int kThreads = 4;
   constexpr int kEach = 10'000;
