@@ -17,6 +17,9 @@ namespace {
 constexpr absl::Duration kFirstPause = absl::Milliseconds(1);
 constexpr int kMostDoublings = 10;
 
+// The call whose Start is on this thread's stack.
+constinit thread_local const RoutedCall* starting_here = nullptr;
+
 absl::Duration TransparentPause(int retries_before) {
   if (retries_before == 0) return absl::ZeroDuration();
   return kFirstPause * (1 << std::min(retries_before - 1, kMostDoublings));
@@ -86,7 +89,9 @@ void RoutedCall::Start(OutgoingFrame&& frame) {
     ended_ = frame.end;
     Keep(std::move(frame));
   }
+  const RoutedCall* const outer = std::exchange(starting_here, this);
   Route();
+  starting_here = outer;
 }
 
 void RoutedCall::Route() {
@@ -352,6 +357,7 @@ void RoutedCall::Open(NextFrame& next) {
   options.method = next.method;
   options.deadline = options_.deadline;
   options.wait_for_ready = WaitForReady::kNo;
+  options.next_wait = NextWaitFor(*next.transport);
   const CallHandle handle =
       next.transport->StartCall(options, std::move(next.frame), this);
   absl::Status cancel;
@@ -367,6 +373,17 @@ void RoutedCall::Open(NextFrame& next) {
     next.transport->Release(handle, release_bytes, /*drained=*/false);
   }
   if (!cancel.ok()) next.transport->Cancel(handle, std::move(cancel));
+}
+
+// What the user's thread does next it does at home; and that thread need not be
+// the one that begins an attempt.
+NextWait RoutedCall::NextWaitFor(const ClientTransport& transport) const {
+  const bool holds =
+      options_.next_wait == NextWait::kAsGuest ||
+      (options_.next_wait == NextWait::kAtOnce && starting_here == this);
+  return holds && transport.driven() == environment_->home->driven()
+             ? options_.next_wait
+             : NextWait::kUnknown;
 }
 
 // ---- What comes.

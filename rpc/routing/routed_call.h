@@ -124,6 +124,8 @@ class RoutedCall final : public CallSink,
   void SendFrames();
   bool TakeNext(NextFrame& next);
   void Open(NextFrame& next);
+  // Of an attempt on `transport` that this thread begins.
+  NextWait NextWaitFor(const ClientTransport& transport) const;
   bool CanPassOn() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Keep(OutgoingFrame&& frame) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Commit() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -94,6 +94,39 @@ TEST_F(RoutedCallTest, IsAnsweredWithinStartCall) {
   EXPECT_TRUE(sink_.is_over());
 }
 
+// Those of the first call.
+NextWait NextWaitOf(FakeTransport& fake) {
+  return fake.WaitForCall(0).options.next_wait;
+}
+
+TEST_F(RoutedCallTest, AThreadThatWaitsAtOnceSaysSoWhereItWillWait) {
+  MakeReady(0);
+  Start(Message("request"), {.next_wait = NextWait::kAtOnce});
+  EXPECT_EQ(NextWaitOf(fakes_[0]), NextWait::kAtOnce);
+  Answer(fakes_[0].WaitForCall(0), "response");
+}
+
+TEST_F(RoutedCallTest, AThreadThatWaitsAtOnceDoesSoInTheFirstTransportOnly) {
+  Move();
+  Start(Message("request"), {.next_wait = NextWait::kAtOnce});
+  EXPECT_EQ(NextWaitOf(fakes_[1]), NextWait::kUnknown);
+  Answer(fakes_[1].WaitForCall(0), "response");
+}
+
+TEST_F(RoutedCallTest, AThreadThatBeginsForAnotherDoesNotWaitAtOnce) {
+  Start(Message("request"), {.next_wait = NextWait::kAtOnce});
+  MakeReady(0);
+  EXPECT_EQ(NextWaitOf(fakes_[0]), NextWait::kUnknown);
+  Answer(fakes_[0].WaitForCall(0), "response");
+}
+
+TEST_F(RoutedCallTest, AnyThreadBeginsForGuests) {
+  Start(Message("request"), {.next_wait = NextWait::kAsGuest});
+  MakeReady(0);
+  EXPECT_EQ(NextWaitOf(fakes_[0]), NextWait::kAsGuest);
+  Answer(fakes_[0].WaitForCall(0), "response");
+}
+
 TEST_F(RoutedCallTest, FailsWhereAllTransportsDo) {
   fakes_[0].SetState(State::kTransientFailure, "no way");
   fakes_[1].SetState(State::kTransientFailure, "no way either");
