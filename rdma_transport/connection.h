@@ -149,6 +149,9 @@ class Connection final : public PolledConnection, public CmEventHandler {
   static constexpr size_t kMaxInlineBytes = kWishedInlineBytes;
   // Calls that a client may have open at once.
   static constexpr uint32_t kMaxCalls = 1u << 16;
+  // Frames that wait, at most; see docs/flow_control.md. A peer that takes what
+  // it is sent has an answer for each call, and another frame.
+  static constexpr size_t kMostWaitingFrames = 2 * kMaxCalls;
   // Frames granted to an idle connection; see docs/flow_control.md.
   static constexpr uint32_t kInitialWindow = 3;
   static_assert(kInitialWindow >= kMinInitialCredits);
@@ -227,6 +230,9 @@ class Connection final : public PolledConnection, public CmEventHandler {
   absl::Status PrepareOpen(Outgoing& out);
   void Queue(Outgoing& out);
   void FlushQueue();
+  // What is left in the queue waits. Closes the connection where it is too
+  // much.
+  void LeaveQueued();
   // kBlocked leaves `out` as it was; an error is the call's.
   absl::StatusOr<PostResult> Post(Outgoing& out);
   absl::StatusOr<PostResult> PostEager(Outgoing& out, size_t frame_bytes);

@@ -153,7 +153,7 @@ void Connection::FlushQueue() {
   while (!queue_.empty()) {
     if (!send_credits_.CanSend()) {
       starved_ = true;
-      return;
+      return LeaveQueued();
     }
     Outgoing& out = queue_.front().out;
     if (out.fields.kind == FrameKind::kWindow) {
@@ -167,7 +167,7 @@ void Connection::FlushQueue() {
     }
     const absl::StatusOr<PostResult> result = Post(out);
     if (state_ != State::kUp) return;  // closed, and with it the queue cleared
-    if (result.ok() && *result == PostResult::kBlocked) return;
+    if (result.ok() && *result == PostResult::kBlocked) return LeaveQueued();
     QueuedFrame done = std::move(queue_.front());
     queue_.pop_front();
     if (!result.ok()) {
@@ -177,6 +177,18 @@ void Connection::FlushQueue() {
     }
     if (state_ != State::kUp) return;
   }
+}
+
+// Calls that are over are not counted, but what is left to be said of them is:
+// a peer that withholds credits, and goes on opening calls, or offering what
+// nobody wants, is owed ever more.
+void Connection::LeaveQueued() {
+  if (queue_.size() <= kMostWaitingFrames) return;
+  const absl::Status why = absl::UnavailableError(
+      absl::StrCat("the peer ", peer_name_, " does not take what it is sent: ",
+                   queue_.size(), " frames wait for it"));
+  rpc::Log(rpc::LogLevel::kWarning, std::string(why.message()));
+  Close(why);
 }
 
 void Connection::Flush() {
