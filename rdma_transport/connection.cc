@@ -428,14 +428,29 @@ void Connection::CloseWhenFlushed(const absl::Status& why) {
 // A signaled frame behind all others tells when the peer has them.
 void Connection::CloseIfFlushed() {
   if (!queue_.empty() || !offers_.empty() || !reads_.empty()) return;
-  if (send_queue_.ends_unsignaled()) {
-    if (!send_credits_.CanSendCredits() || !HasSendRoom(1)) return;
-    Outgoing out;
-    out.fields.kind = FrameKind::kCredit;
-    out.signaled = true;
-    (void)PostEager(out, out.prefix_bytes());
+  const bool last_word_due = !is_client_ && !last_word_said_;
+  if (last_word_due || send_queue_.ends_unsignaled()) {
+    if (!PostLastFrame()) return;
   }
   if (send_queue_.empty()) Close(close_when_flushed_);
+}
+
+// A server's is its last word, once: no call is taken from then on. May take
+// the last credit, as none is needed any more. False: there is none, or no
+// room.
+bool Connection::PostLastFrame() {
+  if (!send_credits_.CanSendCredits() || !HasSendRoom(1)) return false;
+  Outgoing out;
+  out.fields.kind = FrameKind::kCredit;
+  if (!is_client_ && !std::exchange(last_word_said_, true)) {
+    refusing_calls_ = true;
+    out.fields.kind = FrameKind::kGoAway;
+    out.fields.flags = kNotRun;
+    out.fields.call_sequence = last_opened_;
+  }
+  out.signaled = true;
+  (void)PostEager(out, out.prefix_bytes());
+  return true;
 }
 
 void Connection::Unpin() {

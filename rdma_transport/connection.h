@@ -114,7 +114,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
 
   // Closes the connection; see above. Later ones have no effect.
   void Close(const absl::Status& why);
-  // The same once the peer has everything that was sent.
+  // The same once the peer has everything that was sent; a server's then knows
+  // which of its calls did not run.
   void CloseWhenFlushed(const absl::Status& why);
 
   bool up() const { return state_ == State::kUp; }
@@ -309,6 +310,10 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void CloseAsPeerGone();
   void PostMarker();
   void CloseIfFlushed();
+  bool PostLastFrame();
+  void OnGoAway(const FrameView& view);
+  void EndNotRun(uint32_t last_run);
+  void CloseQuietly(Call& call);
   bool HasSurplus() const;
   void ArmShrinkTimer();
   void OnShrinkTimer();
@@ -325,6 +330,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool buried_ = false;
   bool going_away_ = false;      // server: SendGoAway was called
   bool refusing_calls_ = false;  // server
+  bool last_word_said_ = false;  // server
+  uint32_t last_opened_ = 0;     // server: the sequence of the last open
   bool marker_posted_ = false;
   bool completions_lost_ = false;    // they do not tell when it has flushed
   absl::Status close_when_flushed_;  // OK: not asked for

@@ -11,6 +11,8 @@
 namespace rdma {
 namespace {
 
+constexpr char kShuttingDown[] = "the server is shutting down";
+
 // As FrameView::WindowBytes has it.
 int64_t WindowBytesOf(const rpc::OutgoingFrame& frame) {
   return kFrameWindow +
@@ -250,6 +252,33 @@ void Connection::EndCalls(const absl::Status& why) {
   // There are no slots any more where one fails to be told.
   for (size_t slot = 0; slot < slots_.size(); ++slot) {
     if (slots_[slot] != nullptr) ResetCall(*slots_[slot], why);
+  }
+}
+
+// A server's call that came after the last word.
+void Connection::CloseQuietly(Call& call) {
+  DetachCall(call);
+  delivery_->Close(call, {absl::UnavailableError(kShuttingDown), false});
+}
+
+// The last word: the server has seen no call that was opened after `last_run`.
+// Those are the ones that it has not answered, and those that wait here still.
+// The last of them to go may take the connection along.
+void Connection::EndNotRun(uint32_t last_run) {
+  std::erase_if(queue_, [](const QueuedFrame& queued) {
+    return queued.out.fields.kind == FrameKind::kOpen;
+  });
+  for (size_t slot = 0; slot < slots_.size(); ++slot) {
+    Call* const call = slots_[slot];
+    if (call == nullptr ||
+        static_cast<int32_t>(call->sequence - last_run) <= 0) {
+      continue;
+    }
+    call->open_sent = false;
+    AbandonReads(call->handle);
+    ExpireOffers({call->slot, call->sequence}, /*wanted=*/false);
+    DetachCall(*call);
+    delivery_->Close(*call, {absl::UnavailableError(kShuttingDown), false});
   }
 }
 

@@ -115,9 +115,14 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
     case FrameKind::kWindow:
       return OnWindow(view);
     case FrameKind::kGoAway:
-      if (!is_client_) return ProtocolError("a client that goes away");
-      return owner_->OnGoAway(*this);
+      return OnGoAway(view);
   }
+}
+
+void Connection::OnGoAway(const FrameView& view) {
+  if (!is_client_) return ProtocolError("a client that goes away");
+  owner_->OnGoAway(*this);
+  if (view.has(kNotRun)) EndNotRun(view.fields.call_sequence);
 }
 
 inline bool Connection::CheckEagerLimits(const FrameView& view, Call& call) {
@@ -165,7 +170,7 @@ Call* Connection::CreateServerCall(const FrameView& view) {
   const Method& method = *methods_[view.fields.detail];
   Call* const call = poller_->calls().Create();
   call->owner = owner_;
-  call->sequence = view.fields.call_sequence;
+  call->sequence = last_opened_ = view.fields.call_sequence;
   call->method = method.token;
   call->path = method.path;
   call->peer = peer_name_;
@@ -196,6 +201,8 @@ void Connection::OnOpen(const FrameView& view, rpc::Buffer&& buffer) {
   }
   Call* const call = CreateServerCall(view);
   if (refusing_calls_) {
+    // After the last word there is nothing to be said.
+    if (last_word_said_) return CloseQuietly(*call);
     ResetCall(*call, absl::UnavailableError("the server is shutting down"),
               /*not_run=*/true);
     if (view.has_offer()) RefuseOfferOf(view);

@@ -58,7 +58,8 @@ enum FrameFlag : uint8_t {
   kAttachmentOffer = 1 << 3,   // the attachment is offered as segments
   kMethodDefinition = 1 << 4,  // kOpen: gives the method's number its path
   kWantCredits = 1 << 5,       // the sender was held up for credits
-  kNotRun = 1 << 6,            // kReset: no handler has seen the call
+  kNotRun = 1 << 6,            // kReset: no handler has seen the call;
+                               // kGoAway: nor those opened after call_sequence
   kWantWindow = 1 << 6,        // kData: was held back by the call's window
   kWantAnswer = 1 << 7,        // kCredit: keepalive; asks for any frame
 };

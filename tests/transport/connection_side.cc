@@ -369,6 +369,12 @@ void Side::CloseAll(const absl::Status& why) {
   });
 }
 
+void Side::CloseAllWhenFlushed() {
+  for (Connection* const connection : connections_) {
+    connection->CloseWhenFlushed(absl::UnavailableError("by the test"));
+  }
+}
+
 void Side::ResetAll() {
   Do([&] {
     poller().calls().ForEach([](rdma::Call& call) {

@@ -182,6 +182,8 @@ class Side final : public ConnectionOwner,
   // came before, too. They are not to begin with.
   void TakeFrames(bool take);
   void CloseAll(const absl::Status& why);
+  // Closes them once their peers have everything. Inside Do.
+  void CloseAllWhenFlushed();
   // Ends all calls of this side.
   void ResetAll();
 
