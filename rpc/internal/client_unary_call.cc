@@ -256,6 +256,16 @@ void BlockingCall::DecodeLarge(MessageRef response) {
   }
 }
 
+// What it throws is left behind, and the process goes on, as in gRPC.
+static void CallUsers(const std::function<void(Status)>& callback,
+                      Status status) {
+  try {
+    callback(std::move(status));
+  } catch (...) {
+    LogThrown("a call's callback", std::current_exception());
+  }
+}
+
 void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
                        ClientContext* context, ConstMessageRef request,
                        MessageRef response,
@@ -263,9 +273,11 @@ void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
   const CallTarget& target = channel->call_target();
   if (ABSL_PREDICT_FALSE(target.transport == nullptr &&
                          target.interceptors != nullptr)) {
-    auto* const reactor =
-        new UnaryStreamReactor(channel, method, context, request, response,
-                               /*on_metadata=*/nullptr, std::move(callback));
+    auto* const reactor = new UnaryStreamReactor(
+        channel, method, context, request, response, /*on_metadata=*/nullptr,
+        [callback = std::move(callback)](const Status& status) {
+          CallUsers(callback, status);
+        });
     return reactor->StartCall();
   }
   auto* call = static_cast<CallbackCall*>(CallbackCalls().Take());
@@ -287,11 +299,7 @@ void CallbackCall::CallBack(void (FreeList::*give_back)(FreeListNode*)) {
   const std::function<void(Status)> callback = std::move(callback_);
   Status status = TakeStatus();
   (CallbackCalls().*give_back)(this);
-  try {
-    callback(std::move(status));
-  } catch (...) {
-    LogThrown("a call's callback", std::current_exception());
-  }
+  CallUsers(callback, std::move(status));
 }
 
 void CallbackCall::OnDone() { CallBack(&FreeList::Give); }

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "rpc/rpc.h"
 #include "tests/e2e/endpoints.h"
+#include "tests/e2e/interceptors.h"
 #include "tests/e2e/streams.rpc.pb.h"
 
 namespace e2e {
@@ -125,22 +126,31 @@ TEST_P(ThrowingHandlersTest, Bidi) {
   ExpectUnknown(stream->Finish());
 }
 
+void CallAndThrow(Probe::Stub& stub) {
+  TimedContext context;
+  const Nothing request;
+  Observation response;
+  absl::Notification done;
+  stub.async()->Observe(&context, &request, &response,
+                        [&](const rpc::Status& status) {
+                          EXPECT_OK(status);
+                          done.Notify();
+                          throw 5;
+                        });
+  done.WaitForNotification();
+}
+
 TEST(ThrowingCallbackTest, IsLeftBehind) {
   Server server;
   const Client client(server.address());
-  for (int i = 0; i < 3; ++i) {
-    TimedContext context;
-    const Nothing request;
-    Observation response;
-    absl::Notification done;
-    client.stub().async()->Observe(&context, &request, &response,
-                                   [&](const rpc::Status& status) {
-                                     EXPECT_OK(status);
-                                     done.Notify();
-                                     throw 5;
-                                   });
-    done.WaitForNotification();
-  }
+  for (int i = 0; i < 3; ++i) CallAndThrow(client.stub());
+}
+
+TEST(ThrowingCallbackTest, IsLeftBehindWithInterceptors) {
+  Server server;
+  const auto stub = Probe::NewStub(InterceptedChannel(
+      server.address(), {[](Batch* batch) { batch->Proceed(); }}));
+  for (int i = 0; i < 3; ++i) CallAndThrow(*stub);
 }
 
 INSTANTIATE_TEST_SUITE_P(Apis, ThrowingHandlersTest, testing::Bool(),
