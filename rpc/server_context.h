@@ -282,7 +282,8 @@ class GenericCallbackServerContext final : public CallbackServerContext {
 //
 // A New... is called for each call that comes, and may say null: then the
 // context is the server's own. Release is called when the call is over, and
-// OnDone has returned. Any thread, several at a time.
+// OnDone has returned, also with one of the server's own, which stays that.
+// Any thread, several at a time.
 class ContextAllocator {
  public:
   virtual ~ContextAllocator() = default;

@@ -21,6 +21,7 @@ struct Counts {
   std::atomic<int> generic_made{0};
   std::atomic<int> generic_released{0};
   std::atomic<bool> none{false};  // the server's own are used
+  std::atomic<int> others_released{0};
 };
 
 class OwnContext final : public rpc::CallbackServerContext {
@@ -45,10 +46,19 @@ class Allocator final : public rpc::ContextAllocator {
   }
   void Release(rpc::CallbackServerContext* context) override {
     EXPECT_EQ(context->context_allocator(), this);
+    if (counts_.none) {
+      ++counts_.others_released;
+      return;
+    }
     delete static_cast<OwnContext*>(context);
     ++counts_.released;
   }
   void Release(rpc::GenericCallbackServerContext* context) override {
+    EXPECT_EQ(context->context_allocator(), this);
+    if (counts_.none) {
+      ++counts_.others_released;
+      return;
+    }
     delete context;
     ++counts_.generic_released;
   }
@@ -121,6 +131,16 @@ class ContextAllocatorTest : public testing::Test {
     }
     return status;
   }
+  // Served by the generic service.
+  rpc::Status CallUnknown() {
+    const rpc::internal::RpcMethod method("/e2e.Other/Unknown",
+                                          rpc::internal::RpcMethod::NORMAL_RPC,
+                                          client_->shared_channel());
+    TimedContext context;
+    Nothing response;
+    return rpc::internal::BlockingUnaryCall<Blob, Nothing>(
+        &client_->channel(), method, &context, Blob(), &response);
+  }
   bool AllReleased(int made, int generic_made) {
     EXPECT_EQ(counts_.made, made);
     EXPECT_EQ(counts_.generic_made, generic_made);
@@ -181,22 +201,18 @@ TEST_F(ContextAllocatorTest, OfStreamsThatAreCancelled) {
 }
 
 TEST_F(ContextAllocatorTest, OfGenericServices) {
-  const rpc::internal::RpcMethod method("/e2e.Other/Unknown",
-                                        rpc::internal::RpcMethod::NORMAL_RPC,
-                                        client_->shared_channel());
-  TimedContext context;
-  Nothing response;
-  EXPECT_TRUE(
-      HasCode(rpc::internal::BlockingUnaryCall<Blob, Nothing>(
-                  &client_->channel(), method, &context, Blob(), &response),
-              rpc::StatusCode::ABORTED));
+  EXPECT_TRUE(HasCode(CallUnknown(), rpc::StatusCode::ABORTED));
   EXPECT_TRUE(AllReleased(0, 1));
 }
 
-TEST_F(ContextAllocatorTest, OneThatHasNoneLeavesItToTheServer) {
+TEST_F(ContextAllocatorTest, OneThatHasNoneHearsOfTheServersOwn) {
   sleeper_.expect_own = false;
   counts_.none = true;
   EXPECT_OK(Sleep());
+  EXPECT_TRUE(HasCode(CallUnknown(), rpc::StatusCode::ABORTED));
+  EXPECT_TRUE(Eventually([&] { return counts_.others_released == 2; }));
+  EXPECT_EQ(counts_.others_released, 2);
+
   counts_.none = false;
   sleeper_.expect_own = true;
   EXPECT_OK(Sleep());
