@@ -1,10 +1,12 @@
 #include "rpc/channel.h"
 
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/executor.h"
+#include "rpc/internal/method_name.h"
 #include "rpc/logging.h"
 #include "rpc/routing/address_list.h"
 #include "rpc/routing/routing_transport.h"
@@ -25,6 +27,30 @@ absl::StatusOr<std::unique_ptr<ClientTransport>> CreateTransport(
   return (*factory)->CreateClient(only, options.transport);
 }
 
+// "host:port" of "rdma://host:port", and the same of several.
+std::string_view AuthorityOf(std::string_view address) {
+  const size_t scheme = address.find("://");
+  if (scheme != std::string_view::npos) address.remove_prefix(scheme + 3);
+  if (address.substr(0, 1) == "/") address.remove_prefix(1);
+  return address;
+}
+
+std::string OriginOf(const std::string& address,
+                     const EndpointOptions& options) {
+  const std::string_view authority = options.authority.empty()
+                                         ? AuthorityOf(address)
+                                         : std::string_view(options.authority);
+  std::string agent;
+  for (const std::string& part :
+       {options.user_agent_prefix, std::string("verbena-c++"),
+        options.user_agent_suffix}) {
+    if (!part.empty()) absl::StrAppend(&agent, agent.empty() ? "" : " ", part);
+  }
+  const bool says_who =
+      !options.user_agent_prefix.empty() || !options.user_agent_suffix.empty();
+  return internal::EncodeOrigin(authority, says_who ? agent : "");
+}
+
 // Ends a channel on a thread that no transport's frames are below of.
 class Destruction final : public internal::Executor::Task {
  public:
@@ -40,9 +66,10 @@ class Destruction final : public internal::Executor::Task {
 }  // namespace
 
 Channel::Channel(std::unique_ptr<ClientTransport> transport,
-                 const EndpointOptions& options)
+                 const EndpointOptions& options, const std::string& address)
     : transport_(std::move(transport)),
       routing_(options.routing),
+      origin_(OriginOf(address, options)),
       target_{.transport = transport_.get(),
               .encode_limits = internal::EncodeLimits(
                   transport_->limits(), options.max_send_message_bytes),
@@ -104,8 +131,10 @@ std::string Channel::device() const {
 }
 
 uint32_t Channel::RegisterMethod(const char* path) {
-  const uint32_t number =
-      transport_ == nullptr ? 0 : transport_->RegisterMethod(path);
+  const uint32_t number = transport_ == nullptr
+                              ? 0
+                              : transport_->RegisterMethod(
+                                    internal::MethodName(path, origin_));
   absl::MutexLock lock(&registrations_mutex_);
   ++registration_attempts_;
   registered_methods_.insert(number);
@@ -153,7 +182,7 @@ std::shared_ptr<Channel> experimental::CreateCustomChannelWithInterceptors(
   absl::StatusOr<std::unique_ptr<ClientTransport>> transport =
       CreateTransport(address, *options);
   if (!transport.ok()) return broken(transport.status());
-  return make(new Channel(*std::move(transport), *options));
+  return make(new Channel(*std::move(transport), *options, address));
 }
 
 }  // namespace rpc

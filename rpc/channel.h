@@ -84,7 +84,7 @@ class Channel final : public ChannelInterface {
   friend class testing::ChannelTestPeer;
 
   Channel(std::unique_ptr<ClientTransport> transport,
-          const EndpointOptions& options);
+          const EndpointOptions& options, const std::string& address);
   explicit Channel(Status error);
   static void Destroy(Channel* channel);
   // Before the first call.
@@ -95,6 +95,7 @@ class Channel final : public ChannelInterface {
 
   const std::unique_ptr<ClientTransport> transport_;
   const RoutingOptions routing_;
+  const std::string origin_;  // see internal::EncodeOrigin
   internal::CallTarget target_;
   internal::ClientInterceptorFactories interceptor_factories_;
   internal::ChannelInterceptors interceptors_;

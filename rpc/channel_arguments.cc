@@ -250,6 +250,15 @@ absl::Status SetArgument(const std::string& key, const Value& value,
   if (key == "grpc.service_config") {
     return SetText(key, value, options.routing.service_config);
   }
+  if (key == "grpc.default_authority") {
+    return SetText(key, value, options.authority);
+  }
+  if (key == "grpc.primary_user_agent") {
+    return SetText(key, value, options.user_agent_prefix);
+  }
+  if (key == "grpc.secondary_user_agent") {
+    return SetText(key, value, options.user_agent_suffix);
+  }
   if (key == "verbena.mtu") return SetMtu(value, options);
   const auto found = NumberArguments().find(key);
   if (found != NumberArguments().end()) {
@@ -283,6 +292,13 @@ void ChannelArguments::SetUserAgentPrefix(const std::string& prefix) {
       before == values_.end() ? nullptr
                               : std::get_if<std::string>(&before->second);
   SetString(kName, old == nullptr ? prefix : absl::StrCat(prefix, " ", *old));
+}
+
+ChannelArguments ChannelArguments::WithAuthority(
+    const std::string& authority) const {
+  ChannelArguments with = *this;
+  with.values_.try_emplace("grpc.default_authority", authority);
+  return with;
 }
 
 std::optional<void*> ChannelArguments::TakePointer(const std::string& key) {

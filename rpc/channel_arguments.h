@@ -28,6 +28,9 @@
 //   grpc.use_local_subchannel_pool        0; 1: a connection of the channel's own
 //   grpc.lb_policy_name                   "pick_first" (the default) or "round_robin"
 //   grpc.service_config                   JSON; see rpc/routing/service_config.h
+//   grpc.default_authority                what servers see as authority; the address
+//   grpc.primary_user_agent               what servers see as "user-agent" begins so
+//   grpc.secondary_user_agent             and ends so; without either they see none
 //   grpc.dns_min_time_between_resolutions_ms  30000; for round_robin
 //   grpc.enable_retries                   1: also with one address; 0: nowhere
 //   grpc.per_rpc_retry_buffer_size        262144 bytes of a call that may be repeated
@@ -109,9 +112,12 @@ class ChannelArguments {
 
   void Swap(ChannelArguments& other) { values_.swap(other.values_); }
 
-  // Without effect: calls carry no user agent, no load balancer is asked, and
-  // there is no TLS. A further prefix goes in front of those before it.
+  // Servers see "PREFIX verbena-c++" as "user-agent" among a call's metadata; a
+  // further prefix goes in front of those before it. A channel says so once to
+  // each connection: calls pay nothing for it.
   void SetUserAgentPrefix(const std::string& prefix);
+
+  // Without effect: no load balancer is asked, and there is no TLS.
   void SetGrpclbFallbackTimeout(int timeout_ms) {
     SetInt("grpc.grpclb_fallback_timeout_ms", timeout_ms);
   }
@@ -125,9 +131,13 @@ class ChannelArguments {
   }
 
  private:
+  friend class Server;
   friend class ServerBuilder;
   friend absl::StatusOr<struct EndpointOptions> ParseArguments(
       const ChannelArguments& arguments);
+
+  // With this where no default authority is set.
+  ChannelArguments WithAuthority(const std::string& authority) const;
 
   // Takes the argument out, if there is one of this name that is a pointer.
   std::optional<void*> TakePointer(const std::string& key);
@@ -141,6 +151,9 @@ struct EndpointOptions {
   RoutingOptions routing;
   uint64_t max_send_message_bytes = std::numeric_limits<uint64_t>::max();
   size_t max_metadata_bytes = 0;
+  std::string authority;  // empty: the channel's address
+  std::string user_agent_prefix;
+  std::string user_agent_suffix;
   size_t handler_threads = 0;
   size_t handler_queue = 0;
   bool reuse_port = true;  // a server's builder may be given one twice

@@ -99,7 +99,8 @@ class ClientContext {
   // call end with INTERNAL, more than fits with RESOURCE_EXHAUSTED.
   void AddMetadata(const std::string& key, const std::string& value);
 
-  // What the server's ExperimentalGetAuthority says; else it is empty there.
+  // What the server's ExperimentalGetAuthority says; else that is of the
+  // channel: grpc.default_authority, or its address.
   void set_authority(const std::string& authority) {
     sent().authority = authority;
   }

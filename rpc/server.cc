@@ -7,6 +7,7 @@
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "rpc/internal/child_calls.h"
+#include "rpc/internal/method_name.h"
 #include "rpc/internal/server_call.h"
 #include "rpc/internal/unknown_method.h"
 
@@ -121,7 +122,7 @@ void Server::Wait() {
 std::shared_ptr<Channel> Server::InProcessChannel(
     const ChannelArguments& arguments) {
   return CreateCustomChannel(own_address_, InsecureChannelCredentials(),
-                             arguments);
+                             arguments.WithAuthority("inproc"));
 }
 
 std::shared_ptr<Channel>
@@ -131,14 +132,36 @@ Server::experimental_type::InProcessChannelWithInterceptors(
         std::unique_ptr<experimental::ClientInterceptorFactoryInterface>>
         interceptor_factories) {
   return experimental::CreateCustomChannelWithInterceptors(
-      server_.own_address_, InsecureChannelCredentials(), arguments,
-      std::move(interceptor_factories));
+      server_.own_address_, InsecureChannelCredentials(),
+      arguments.WithAuthority("inproc"), std::move(interceptor_factories));
 }
 
-const void* Server::OnMethod(std::string_view path) {
+internal::ServerMethod* Server::FindMethod(std::string_view path) {
   const auto found = methods_.find(path);
   if (found != methods_.end()) return &found->second;
   return generic_.has_value() ? &*generic_ : nullptr;
+}
+
+const void* Server::OnMethod(std::string_view name) {
+  internal::ServerMethod* const method =
+      FindMethod(internal::PathOfMethodName(name));
+  const std::string_view origin = internal::OriginOfMethodName(name);
+  if (method == nullptr || origin.empty()) return method;
+  return &WithOrigin(*method, origin);
+}
+
+internal::ServerMethod& Server::WithOrigin(internal::ServerMethod& method,
+                                           std::string_view origin) {
+  const std::pair key(&method, std::string(origin));
+  absl::MutexLock lock(&origins_mutex_);
+  const auto found = with_origin_.find(key);
+  if (found != with_origin_.end()) return found->second;
+  auto decoded = internal::DecodeOrigin(origin);
+  if (decoded == nullptr || with_origin_.size() >= kMaxOrigins) return method;
+  return with_origin_
+      .emplace(std::piecewise_construct, std::forward_as_tuple(key),
+               std::forward_as_tuple(method, std::move(decoded)))
+      .first->second;
 }
 
 CallSink* Server::InterceptingSink::OnCall(const Call& call,

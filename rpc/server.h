@@ -8,6 +8,7 @@
 #ifndef VERBENA_RPC_SERVER_H_
 #define VERBENA_RPC_SERVER_H_
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -125,12 +127,20 @@ class Server final : public ServerInterface, private ServerSink {
   absl::Status Start();
   void ShutdownUntil(absl::Time deadline) override;
 
+  // Or null.
+  internal::ServerMethod* FindMethod(std::string_view path);
+  // For calls of channels that say so of themselves (method_name.h). So many at
+  // most; others' calls are without it.
+  static constexpr size_t kMaxOrigins = 1024;
+  internal::ServerMethod& WithOrigin(internal::ServerMethod& method,
+                                     std::string_view origin);
+
   // What the transport tells a server with interceptors.
   class InterceptingSink final : public ServerSink {
    public:
     explicit InterceptingSink(Server* server) : server_(*server) {}
-    const void* OnMethod(std::string_view path) override {
-      return server_.OnMethod(path);
+    const void* OnMethod(std::string_view name) override {
+      return server_.OnMethod(name);
     }
     CallSink* OnCall(const Call& call, IncomingFrame& frame) override;
     void OnCutOff(CallHandle call) override { server_.OnCutOff(call); }
@@ -140,7 +150,7 @@ class Server final : public ServerInterface, private ServerSink {
   };
 
   // ServerSink
-  const void* OnMethod(std::string_view path) override;
+  const void* OnMethod(std::string_view name) override;
   CallSink* OnCall(const Call& call, IncomingFrame& frame) override;
   void OnCutOff(CallHandle call) override;
 
@@ -154,6 +164,10 @@ class Server final : public ServerInterface, private ServerSink {
   std::vector<std::string> service_names_;
   std::map<std::string, internal::ServerMethod, std::less<>> methods_;
   std::optional<internal::ServerMethod> generic_;
+  absl::Mutex origins_mutex_;
+  std::map<std::pair<const internal::ServerMethod*, std::string>,
+           internal::ServerMethod>
+      with_origin_ ABSL_GUARDED_BY(origins_mutex_);
   internal::ServerInterceptorFactories interceptor_factories_;
   InterceptingSink intercepting_sink_{this};
   std::vector<ServerCompletionQueue*> queues_;  // until Start

@@ -59,6 +59,20 @@ absl::StatusOr<Buffer> ServerContextBase::AllocateBuffer(size_t bytes) {
   return call_->AllocateBuffer(bytes);
 }
 
+const ReceivedMetadataMap& ServerContextBase::MetadataOfOrigin() const {
+  const internal::ReceivedMetadata* const origin =
+      call_ == nullptr ? nullptr : call_->origin();
+  return origin == nullptr ? internal::ReceivedMetadata::Empty()
+                           : origin->initial();
+}
+
+string_ref ServerContextBase::ExperimentalGetAuthority() const {
+  if (received_ != nullptr) return received_->authority();
+  const internal::ReceivedMetadata* const origin =
+      call_ == nullptr ? nullptr : call_->origin();
+  return origin == nullptr ? string_ref() : origin->authority();
+}
+
 std::string ServerContextBase::peer() const {
   return call_ == nullptr ? std::string() : call_->peer();
 }

@@ -60,6 +60,8 @@ class ServerCallControl {
   virtual void Cancel() = 0;
   virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
   virtual std::string peer() const = 0;
+  // What the client's channel says with each of its calls; null: nothing.
+  virtual const ReceivedMetadata* origin() const = 0;
   // `child` is cancelled when the call is cut off, or over. Under the name that
   // is returned.
   virtual ParentCall AddChild(const std::shared_ptr<ChildCall>& child) = 0;
@@ -92,8 +94,7 @@ class ServerContextBase {
   void TryCancel() const;
 
   const ReceivedMetadataMap& client_metadata() const {
-    return received_ == nullptr ? internal::ReceivedMetadata::Empty()
-                                : received_->initial();
+    return received_ == nullptr ? MetadataOfOrigin() : received_->initial();
   }
 
   // For the client; see metadata.h for what is legal. An illegal pair makes the
@@ -134,11 +135,10 @@ class ServerContextBase {
     return internal::UnauthenticatedPeer();
   }
 
-  // What the client said by set_authority; empty where it did not. Valid as
-  // long as the context.
-  string_ref ExperimentalGetAuthority() const {
-    return received_ == nullptr ? string_ref() : received_->authority();
-  }
+  // What the client calls the server: by set_authority, or else the address
+  // that its channel was made with ("localhost:50051"). Valid as long as the
+  // context.
+  string_ref ExperimentalGetAuthority() const;
 
   // One trailing "lb-cost-bin" each, as gRPC sends them.
   void SetLoadReportingCosts(const std::vector<std::string>& cost_data);
@@ -180,6 +180,8 @@ class ServerContextBase {
     std::optional<CompressionLevel> compression_level;
   };
   SentMetadata& sent();
+  // Of a call that came without metadata.
+  const ReceivedMetadataMap& MetadataOfOrigin() const;
 
   internal::ServerCallControl* call_ = nullptr;
   bool is_bound_ = false;   // a user's own, of a call that is not over

@@ -1,6 +1,7 @@
 #include "rpc/internal/received_metadata.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -42,6 +43,13 @@ Status ReceivedMetadata::Add(absl::Span<const std::byte> block, From from,
                                " bytes (grpc.max_metadata_size)"));
   }
   return Status();
+}
+
+void ReceivedMetadata::AddOrigin(
+    std::shared_ptr<const ReceivedMetadata> origin) {
+  authority_ = origin->authority_;
+  initial_.insert(origin->initial_.begin(), origin->initial_.end());
+  origin_ = std::move(origin);
 }
 
 Status ReceivedMetadata::AddEntry(const HeaderEntry& entry, From from,

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <list>
+#include <memory>
 #include <string>
 #include <string_view>
 
@@ -32,6 +33,10 @@ class ReceivedMetadata {
   Status Add(absl::Span<const std::byte> block, From from, bool first,
              size_t max_metadata_bytes);
 
+  // Adds what the client's channel says with each of its calls, before what the
+  // call itself says.
+  void AddOrigin(std::shared_ptr<const ReceivedMetadata> origin);
+
   const ReceivedMetadataMap& initial() const { return initial_; }
   const ReceivedMetadataMap& trailing() const { return trailing_; }
   // For interceptors.
@@ -52,7 +57,9 @@ class ReceivedMetadata {
   void AddPair(const HeaderEntry& entry, ReceivedMetadataMap& map,
                size_t& bytes);
 
-  std::list<std::string> blocks_;  // what the views point into
+  // What the views point into.
+  std::list<std::string> blocks_;
+  std::shared_ptr<const ReceivedMetadata> origin_;
   ReceivedMetadataMap initial_;
   ReceivedMetadataMap trailing_;
   size_t initial_bytes_ = 0;

@@ -79,7 +79,7 @@ CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
   self->Begin(core, method, call);
   self->interception_ = std::make_shared<ServerInterception>(
       static_cast<InterceptedCall*>(self), core->interceptor_factories,
-      call.path, method->type);
+      PathOfMethodName(call.path), method->type);
   ServerInterception* const sink = self->interception();
   // The handler may begin, and end, on any thread.
   self->Detach();
@@ -180,11 +180,17 @@ bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, MessageRef request,
 }
 
 bool ServerCall::AcceptHeader(IncomingFrame& frame, Status* error) {
-  context_->received_ = std::make_unique<ReceivedMetadata>();
-  *error =
-      context_->received_->Add(frame.header, ReceivedMetadata::From::kClient,
-                               /*first=*/true, core_->max_metadata_bytes);
+  *error = MakeReceived().Add(frame.header, ReceivedMetadata::From::kClient,
+                              /*first=*/true, core_->max_metadata_bytes);
   return error->ok();
+}
+
+ReceivedMetadata& ServerCall::MakeReceived() {
+  context_->received_ = std::make_unique<ReceivedMetadata>();
+  if (method_->origin != nullptr) {
+    context_->received_->AddOrigin(method_->origin);
+  }
+  return *context_->received_;
 }
 
 void ServerCall::OnSent() {

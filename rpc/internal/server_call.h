@@ -29,6 +29,8 @@
 #include "rpc/internal/free_list.h"
 #include "rpc/internal/message_codec.h"
 #include "rpc/internal/message_ref.h"
+#include "rpc/internal/method_name.h"
+#include "rpc/internal/received_metadata.h"
 #include "rpc/internal/server_core.h"
 #include "rpc/internal/server_interception.h"
 #include "rpc/server_context.h"
@@ -188,7 +190,8 @@ class ServerCall : public CallSink,
   // The method as the client named it, within OnCall; else empty.
   std::string_view path() const {
     if (interception_ != nullptr) return interception_->method();
-    return arrival_ == nullptr ? std::string_view() : arrival_->path;
+    return arrival_ == nullptr ? std::string_view()
+                               : PathOfMethodName(arrival_->path);
   }
 
   bool closed() const {
@@ -212,6 +215,7 @@ class ServerCall : public CallSink,
   void Cancel() final;
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) final;
   std::string peer() const final;
+  const ReceivedMetadata* origin() const final { return method_->origin.get(); }
   ParentCall AddChild(const std::shared_ptr<ChildCall>& child) final;
 
   // InterceptedCall
@@ -243,6 +247,8 @@ class ServerCall : public CallSink,
   // Tells the handler's side that the call was cut off.
   void NoteCutOff();
   bool AcceptHeader(IncomingFrame& frame, Status* error);
+  // The call has metadata, if only what its client's channel says.
+  ReceivedMetadata& MakeReceived();
   // `response`: MessageLite or ConstMessageRef.
   template <class Response>
   bool EncodeResponse(const Response& response, MessageScratch& scratch,

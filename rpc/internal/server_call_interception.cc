@@ -68,9 +68,7 @@ MetadataMap* ServerCall::sent_trailing_metadata() {
 }
 
 ReceivedMetadataMap* ServerCall::received_metadata() {
-  if (context_->received_ == nullptr) {
-    context_->received_ = std::make_unique<ReceivedMetadata>();
-  }
+  if (context_->received_ == nullptr) MakeReceived();
   return context_->received_->mutable_initial();
 }
 

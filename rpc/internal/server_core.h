@@ -16,6 +16,7 @@
 #include "rpc/internal/handler_pacer.h"
 #include "rpc/internal/message_codec.h"
 #include "rpc/internal/method_handler.h"
+#include "rpc/internal/received_metadata.h"
 #include "rpc/internal/rpc_method.h"
 #include "rpc/internal/server_interception.h"
 #include "rpc/transport.h"
@@ -67,10 +68,18 @@ struct ServerMethod {
       : owned_handler(std::move(method_handler)),
         handler(*owned_handler),
         type(method_type) {}
+  // The same method, for calls of channels that say this of themselves.
+  ServerMethod(const ServerMethod& method,
+               std::shared_ptr<const ReceivedMetadata> calls_origin)
+      : owned_handler(method.owned_handler),
+        handler(method.handler),
+        type(method.type),
+        origin(std::move(calls_origin)) {}
 
   const std::shared_ptr<MethodHandler> owned_handler;
   MethodHandler& handler;
   const RpcMethod::RpcType type;
+  const std::shared_ptr<const ReceivedMetadata> origin;  // null: none
   HandlerPacer pacer;
   FreeList spare_calls;  // of ServerCall
 };

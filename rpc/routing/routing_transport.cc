@@ -12,6 +12,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "rpc/internal/method_name.h"
 #include "rpc/routing/address_list.h"
 #include "rpc/routing/balancer.h"
 #include "rpc/routing/balancing_policy.h"
@@ -33,7 +34,7 @@ class RoutingTransport final : public ClientTransport {
   ~RoutingTransport() override;
 
   const Limits& limits() const override { return limits_; }
-  uint32_t RegisterMethod(std::string_view path) override;
+  uint32_t RegisterMethod(std::string_view name) override;
   CallHandle StartCall(const CallOptions& options, OutgoingFrame&& frame,
                        CallSink* sink) override;
   bool Send(CallHandle handle, OutgoingFrame&& frame) override;
@@ -100,11 +101,11 @@ RoutingTransport::~RoutingTransport() {
   is_gone_.WaitForNotification();
 }
 
-uint32_t RoutingTransport::RegisterMethod(std::string_view path) {
-  const uint32_t method = balancer_->RegisterMethod(path);
+uint32_t RoutingTransport::RegisterMethod(std::string_view name) {
+  const uint32_t method = balancer_->RegisterMethod(name);
   absl::MutexLock lock(&mutex_);
   if (methods_.size() <= method) methods_.resize(method + 1);
-  methods_[method] = &config_->ForMethod(path);
+  methods_[method] = &config_->ForMethod(internal::PathOfMethodName(name));
   return method;
 }
 

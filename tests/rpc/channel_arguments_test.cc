@@ -77,11 +77,21 @@ TEST(ChannelArgumentsTest, SwapExchangesAll) {
 
 TEST(ChannelArgumentsTest, WhatIsWithoutEffectIsNoError) {
   ChannelArguments arguments;
-  arguments.SetUserAgentPrefix("inner");
-  arguments.SetUserAgentPrefix("outer");
   arguments.SetGrpclbFallbackTimeout(10);
   arguments.SetSslTargetNameOverride("name");
   Parse(arguments);
+}
+
+TEST(ChannelArgumentsTest, WhatAChannelSaysOfItself) {
+  ChannelArguments arguments;
+  arguments.SetString("grpc.default_authority", "db.example");
+  arguments.SetUserAgentPrefix("inner");
+  arguments.SetUserAgentPrefix("outer");
+  arguments.SetString("grpc.secondary_user_agent", "last");
+  const EndpointOptions options = Parse(arguments);
+  EXPECT_EQ(options.authority, "db.example");
+  EXPECT_EQ(options.user_agent_prefix, "outer inner");
+  EXPECT_EQ(options.user_agent_suffix, "last");
 }
 
 TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
@@ -177,7 +187,7 @@ TEST(ChannelArgumentsTest, NoLimit) {
 
 TEST(ChannelArgumentsTest, UnknownNamesHaveNoEffect) {
   ChannelArguments arguments;
-  arguments.SetString("grpc.primary_user_agent", "me");
+  arguments.SetString("grpc.tsi.max_frame_size", "me");
   arguments.SetInt("grpc.http2.max_frame_size", 0);
   Parse(arguments);
 }

@@ -40,13 +40,6 @@ TEST_F(ContextMembersTest, TheAuthorityThatACallNamesReachesTheServer) {
   EXPECT_EQ(pairs, 1u);
 }
 
-TEST_F(ContextMembersTest, ACallThatNamesNoAuthorityHasNone) {
-  ClientContext context;
-  EXPECT_TRUE(Say(context, [&](ServerContext* server) {
-                EXPECT_EQ(server->ExperimentalGetAuthority(), "");
-              }).ok());
-}
-
 TEST_F(ContextMembersTest, NeitherPeerIsAuthenticated) {
   ClientContext context;
   const auto expect_insecure = [](const AuthContext& peer) {
