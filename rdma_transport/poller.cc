@@ -266,8 +266,10 @@ void Poller::DriveUntil(Role role, Done done) {
 
 bool Poller::Turn() {
   bool busy = PollCompletions();
-  if (!turnstile_.HeldByMe()) return true;
+  // What was asked for before a peer sent is done before that is looked at: a
+  // call that was cancelled is not answered any more.
   busy |= RunTasks();
+  if (!HandleCompletions()) return true;
   if (ready_head_ != nullptr) {
     busy = true;
     if (!RunReadyCalls()) return true;
@@ -279,30 +281,32 @@ bool Poller::Turn() {
 }
 
 bool Poller::PollCompletions() {
-  bool any = false;
-  if (next_completion_ == completion_count_) {
-    next_completion_ = completion_count_ = 0;
-    const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
-    if (count <= 0) {
-      if (count < 0) Fail(absl::UnavailableError("ibv_poll_cq failed"));
-      swept_ = 0;
-      return sweep_is_awaited_ && OnSwept();
-    }
-    completion_count_ = count;
+  if (next_completion_ != completion_count_) return true;
+  next_completion_ = completion_count_ = 0;
+  const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
+  if (count <= 0) {
+    if (count < 0) Fail(absl::UnavailableError("ibv_poll_cq failed"));
+    swept_ = 0;
+    return sweep_is_awaited_ && OnSwept();
   }
-  // The rest of a batch is the poller's, not this thread's: a callback may end
-  // in another thread's driving on from here.
+  completion_count_ = count;
+  return true;
+}
+
+// The rest of a batch is the poller's, not this thread's: a callback may end in
+// another thread's driving on from here.
+bool Poller::HandleCompletions() {
+  if (next_completion_ == completion_count_) return true;
   while (next_completion_ < completion_count_) {
-    any = true;
     HandleCompletion(completions_[next_completion_++]);
-    if (!turnstile_.HeldByMe()) return true;
+    if (!turnstile_.HeldByMe()) return false;
   }
   swept_ += completion_count_;
   if (completion_count_ < kCompletionBatch || swept_ >= cq_->depth()) {
     swept_ = 0;
     if (sweep_is_awaited_) OnSwept();
   }
-  return any;
+  return true;
 }
 
 // A sweep ends where the CQ was seen empty, or after as many completions as it

@@ -296,11 +296,14 @@ class Poller {
          const Options& options);
   absl::Status Init(const Options& options);
 
-  // One round: completions, tasks, ready calls, flushes, now and then timers
-  // and connection events. True if anything happened. The turnstile may be
-  // lost.
+  // One round: completions polled, tasks, completions handled, ready calls,
+  // flushes, now and then timers and connection events. True if anything
+  // happened. The turnstile may be lost.
   bool Turn();
+  // True where there are some to handle.
   bool PollCompletions();
+  // False where the turnstile was lost.
+  bool HandleCompletions();
   bool OnSwept();
   void OnDeviceEvent(const DeviceEvent& event);
   void HandleDeviceEvent(const DeviceEvent& event);
