@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/base/optimization.h"
 #include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
@@ -43,6 +44,7 @@ void ClientStream::OnFrame(IncomingFrame& frame) {
   {
     absl::MutexLock lock(&mutex_);
     if (has_status_) return;
+    if (ABSL_PREDICT_FALSE(!launched_) && WasCancelledEarly()) return;
     usable = frame.header.empty() || AcceptHeader(frame);
     failed = frame.end && frame.status_code != StatusCode::OK;
     if (usable && frame.end) {
@@ -72,6 +74,18 @@ void ClientStream::OnFrame(IncomingFrame& frame) {
 void ClientStream::OnPeer(std::string_view peer) {
   absl::MutexLock lock(&mutex_);
   if (context_ != nullptr) context_->received_->set_peer(peer);
+}
+
+// By a TryCancel that found no handle yet: Launch will cancel, but what came
+// since is no answer any more.
+bool ClientStream::WasCancelledEarly() {
+  if (context_ == nullptr ||
+      (context_->phase_.load() & ClientContext::kCancelled) == 0) {
+    return false;
+  }
+  status_ = Status(StatusCode::CANCELLED, "CANCELLED");
+  has_status_ = any_frame_ = true;
+  return true;
 }
 
 bool ClientStream::AcceptHeader(const IncomingFrame& frame) {

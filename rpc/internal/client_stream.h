@@ -183,6 +183,7 @@ class ClientStream final : public CallSink,
   Waiting TakeWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The call is over.
   void EndOperations(const Waiting& waiting, bool may_have_run);
+  bool WasCancelledEarly() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool AcceptHeader(const IncomingFrame& frame)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool HasInitialMetadata() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -228,6 +228,11 @@ void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
   }
   uint32_t before = context_->phase_.load(std::memory_order_acquire);
   if (ABSL_PREDICT_FALSE((before & ClientContext::kStarted) == 0)) {
+    // TryCancel found no handle yet, and what came since is no answer any more.
+    if (before & ClientContext::kCancelled) {
+      status_ = Status(StatusCode::CANCELLED, "CANCELLED");
+      context_->status_code_ = StatusCode::CANCELLED;
+    }
     before = context_->phase_.fetch_add(ClientContext::kClosed,
                                         std::memory_order_acq_rel);
   }

@@ -112,6 +112,39 @@ class EarlyAnswerTest : public ::testing::Test {
   ClientContext context_;
 };
 
+// A handler that was seen to have begun lets the test cancel before StartCall
+// has returned, and then answers.
+TEST_F(EarlyAnswerTest, AUnaryCallThatWasCancelledFirstIsNotAnswered) {
+  AnswerBy([&](CallSink& sink) {
+    context_.TryCancel();
+    IncomingFrame frame = EmptyMessage();
+    frame.end = true;
+    sink.OnFrame(frame);
+    sink.OnClosed({});
+  });
+  SayResponse response;
+  const Status status = internal::BlockingUnaryCall<SayRequest, SayResponse>(
+      channel_.get(), Method(internal::RpcMethod::NORMAL_RPC), &context_,
+      SayRequest(), &response);
+  EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);
+}
+
+TEST_F(EarlyAnswerTest, AStreamThatWasCancelledFirstIsNotAnswered) {
+  AnswerBy([&](CallSink& sink) {
+    context_.TryCancel();
+    IncomingFrame frame = EmptyMessage();
+    frame.end = true;
+    sink.OnFrame(frame);
+  });
+  const std::unique_ptr<ClientReader<SayResponse>> reader(
+      internal::ClientReaderFactory<SayResponse>::Create(
+          channel_.get(), Method(internal::RpcMethod::SERVER_STREAMING),
+          &context_, SayRequest()));
+  SayResponse response;
+  EXPECT_FALSE(reader->Read(&response));
+  EXPECT_EQ(reader->Finish().error_code(), StatusCode::CANCELLED);
+}
+
 // ---- Completion queues.
 
 class EarlyAnswerQueueTest : public EarlyAnswerTest {
