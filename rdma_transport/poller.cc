@@ -297,10 +297,10 @@ bool Poller::PollCompletions() {
 // another thread's driving on from here.
 bool Poller::HandleCompletions() {
   if (next_completion_ == completion_count_) return true;
-  while (next_completion_ < completion_count_) {
+  do {
     HandleCompletion(completions_[next_completion_++]);
     if (!turnstile_.HeldByMe()) return false;
-  }
+  } while (next_completion_ < completion_count_);
   swept_ += completion_count_;
   if (completion_count_ < kCompletionBatch || swept_ >= cq_->depth()) {
     swept_ = 0;

@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/call_errors.h"
@@ -220,6 +221,10 @@ void ClientUnaryCall::Fail() {
   }
 }
 
+ABSL_ATTRIBUTE_NOINLINE static void SetCancelled(Status& status) {
+  status = Status(StatusCode::CANCELLED, "CANCELLED");
+}
+
 void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
   context_->may_have_run_ = any_frame_ || outcome.may_have_run;
   if (ABSL_PREDICT_FALSE(!has_status_)) {
@@ -230,7 +235,7 @@ void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
   if (ABSL_PREDICT_FALSE((before & ClientContext::kStarted) == 0)) {
     // TryCancel found no handle yet, and what came since is no answer any more.
     if (before & ClientContext::kCancelled) {
-      status_ = Status(StatusCode::CANCELLED, "CANCELLED");
+      SetCancelled(status_);
       context_->status_code_ = StatusCode::CANCELLED;
     }
     before = context_->phase_.fetch_add(ClientContext::kClosed,
