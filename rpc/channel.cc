@@ -131,10 +131,10 @@ std::string Channel::device() const {
 }
 
 uint32_t Channel::RegisterMethod(const char* path) {
-  const uint32_t number = transport_ == nullptr
-                              ? 0
-                              : transport_->RegisterMethod(
-                                    internal::MethodName(path, origin_));
+  const uint32_t number =
+      transport_ == nullptr
+          ? 0
+          : transport_->RegisterMethod(internal::MethodName(path, origin_));
   absl::MutexLock lock(&registrations_mutex_);
   ++registration_attempts_;
   registered_methods_.insert(number);
