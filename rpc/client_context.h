@@ -199,6 +199,7 @@ class ClientContext {
     kClosed = 2,     // the transport closed the call
     kCancelled = 4,  // TryCancel was called
     kOver = 8,       // nothing more will happen
+    kFailed = 16,    // with kCancelled: not by TryCancel, but for its status
   };
 
   std::atomic<uint32_t> phase_{0};

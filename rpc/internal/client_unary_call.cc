@@ -213,8 +213,9 @@ inline bool ClientUnaryCall::AcceptResponse(IncomingFrame& frame) {
 // Where Start has not come so far, it cancels the call.
 void ClientUnaryCall::Fail() {
   has_status_ = true;
-  const uint32_t before = context_->phase_.fetch_or(ClientContext::kCancelled,
-                                                    std::memory_order_acq_rel);
+  const uint32_t before = context_->phase_.fetch_or(
+      ClientContext::kCancelled | ClientContext::kFailed,
+      std::memory_order_acq_rel);
   if (before & ClientContext::kStarted) {
     context_->transport_->Cancel(
         context_->handle_, absl::CancelledError("the response is not usable"));
@@ -234,7 +235,8 @@ void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
   uint32_t before = context_->phase_.load(std::memory_order_acquire);
   if (ABSL_PREDICT_FALSE((before & ClientContext::kStarted) == 0)) {
     // TryCancel found no handle yet, and what came since is no answer any more.
-    if (before & ClientContext::kCancelled) {
+    if ((before & ClientContext::kCancelled) &&
+        (before & ClientContext::kFailed) == 0) {
       SetCancelled(status_);
       context_->status_code_ = StatusCode::CANCELLED;
     }

@@ -33,7 +33,8 @@ std::string EncodeOrigin(std::string_view authority,
 
 std::string MethodName(std::string_view path, std::string_view origin) {
   std::string name(path);
-  if (!origin.empty() &&
+  // Without a path there is no method, whatever the channel says of itself.
+  if (!path.empty() && !origin.empty() &&
       path.size() + 1 + origin.size() <= kMaxMethodNameBytes) {
     name.push_back(kEndOfPath);
     name.append(origin);
