@@ -169,7 +169,8 @@ void CallDelivery::AfterCallback(Call& call, bool at_tail) {
     call.connection->SendDone(call);
   }
   if (!HasEvent(call)) return;
-  if (at_tail && call.closed && call.inbox.empty() && !call.queued) {
+  if (at_tail && call.closed && call.inbox.empty() && !call.queued &&
+      call.sent_count == 0) {
     DeliverClosed(call);
   } else {
     poller_->MakeReady(&call);

@@ -151,7 +151,12 @@ class Side::Sink final : public rpc::CallSink {
   void OnFrame(rpc::IncomingFrame& frame) override {
     side_->OnStreamFrame(handle_, frame);
   }
-  void OnSent() override { ++side_->sent_; }
+  void OnSent() override {
+    if (absl::Notification* const until = side_->blocked_until_) {
+      until->WaitForNotification();
+    }
+    ++side_->sent_;
+  }
   void OnClosed(const rpc::CallOutcome& outcome) override {
     if (outcome.status.ok()) {
       ++side_->answered_;
@@ -258,7 +263,7 @@ rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
     call->owner = this;
     call->sink = new Sink(this, handle);
     call->is_client = true;
-    call->quick_sink = true;
+    call->quick_sink = blocked_until_ == nullptr;
     call->method_index = method;
     const std::vector<std::byte> message(bytes);
     rpc::OutgoingFrame frame;

@@ -166,7 +166,7 @@ class Side final : public ConnectionOwner,
   const SocketAddress& address() const { return address_; }
   void AnswerAtOnce(bool at_once) { answer_at_once_ = at_once; }
   void Answer();
-  // Handlers block until it is notified; null: they do not.
+  // Handlers, and OnSent, block until it is notified; null: they do not.
   void BlockHandlers(absl::Notification* until) { blocked_until_ = until; }
   // Why the last connection was not accepted.
   absl::Status last_refusal() const;

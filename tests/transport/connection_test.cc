@@ -233,6 +233,24 @@ TEST_F(StreamTest, OneWhoseHandlerBlocksPilesUpNoMoreThanItsWindow) {
   EXPECT_TRUE(Eventually([&] { return client_.sent() == 1 + 1 + 100; }));
 }
 
+// What is due to a call whose callback blocks is given to it in order.
+TEST_F(StreamTest, WhatWasSentIsToldBeforeTheEnd) {
+  EXPECT_TRUE(Eventually([&] { return client_.sent() == 1; }));
+  absl::Notification go_on;
+  client_.BlockHandlers(&go_on);
+  const rpc::CallHandle blocked =
+      client_.Open(connection_, 1, "/test.Test/Method", 0, /*end=*/false);
+  client_.SendMore(blocked, 1);
+  EXPECT_TRUE(EventuallyReceived(3));
+  client_.BlockHandlers(nullptr);
+  server_.Answer();
+  ExpectAnotherCallAnswered();
+  EXPECT_EQ(client_.sent(), 1);
+  go_on.Notify();
+  EXPECT_TRUE(Eventually([&] { return client_.answered() == 3; }));
+  EXPECT_EQ(client_.sent(), 3);
+}
+
 TEST_F(StreamTest, LargeMessagesCountAsWell) {
   SendMany(5, 1 << 20);
   EXPECT_TRUE(EventuallyReceived(2));
