@@ -29,6 +29,7 @@
 #include "rpc/coroutine.h"
 #include "rpc/credentials.h"
 #include "rpc/delegating_channel.h"
+#include "rpc/error_details.h"
 #include "rpc/ext/health_check_service_server_builder_option.h"
 #include "rpc/ext/proto_server_reflection_plugin.h"
 #include "rpc/generic_service.h"

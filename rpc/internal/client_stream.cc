@@ -356,7 +356,7 @@ Status ClientStream::TakeStatusNow(MessageRef response) {
   BlockingOperation more;
   ReadNow(&another, &more);
   if (!more.ok()) return status;
-  return Status(StatusCode::INTERNAL,
+  return Status(StatusCode::UNIMPLEMENTED,
                 "the server sent a second response to a call that has one");
 }
 

@@ -191,7 +191,7 @@ bool ClientUnaryCall::AcceptHeader(const IncomingFrame& frame, bool first) {
 
 inline bool ClientUnaryCall::AcceptResponse(IncomingFrame& frame) {
   if (ABSL_PREDICT_FALSE(has_response_)) {
-    status_ = Status(StatusCode::INTERNAL,
+    status_ = Status(StatusCode::UNIMPLEMENTED,
                      "the server sent a second response to a unary call");
     Fail();
     return false;

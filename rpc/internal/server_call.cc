@@ -32,7 +32,7 @@ absl::Span<const std::byte> AsBytes(const std::string& bytes) {
 
 ABSL_ATTRIBUTE_NOINLINE Status NoMessage() {
   return Status(
-      StatusCode::INTERNAL,
+      StatusCode::UNIMPLEMENTED,
       "the client of this method sends a message, and there was none");
 }
 

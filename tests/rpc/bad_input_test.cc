@@ -64,7 +64,8 @@ TEST_P(BadInputTest, RequestThatDoesNotParse) {
 }
 
 TEST_P(BadInputTest, RequestWithoutMessage) {
-  EXPECT_EQ(SayWithRequest({.end = true}).error_code(), StatusCode::INTERNAL);
+  EXPECT_EQ(SayWithRequest({.end = true}).error_code(),
+            StatusCode::UNIMPLEMENTED);
 }
 
 TEST_P(BadInputTest, RequestWithBadHeader) {
