@@ -1,13 +1,15 @@
 // Goal: generic stubs and services carry calls of all kinds by name and bytes.
 // Method: the service of streams.proto behind a generic proxy: a generic
-// service that passes each call on by a generic stub, message by message; and
-// generic clients of methods that are not streams.
+// service that passes each call on by a generic stub, message by message; the
+// same for single methods of a service (WithGenericMethod_X); and generic
+// clients of methods that are not streams.
 #include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -114,6 +116,31 @@ class Proxy final : public rpc::CallbackGenericService {
   rpc::GenericStub stub_;
 };
 
+// Leaves one method to its server's generic service.
+class MostOfStreams final
+    : public Streams::WithGenericMethod_Chat<Streams::Service> {
+ public:
+  static constexpr int64_t kNumber = -7;
+
+  rpc::Status Count(rpc::ServerContext*, const Order*,
+                    rpc::ServerWriter<Item>* writer) override {
+    Item item;
+    item.set_number(kNumber);
+    EXPECT_TRUE(writer->Write(item));
+    return rpc::Status::OK;
+  }
+};
+
+// Leaves another one, of another kind.
+class MostOfProbe final : public Probe::WithGenericMethod_Echo<Probe::Service> {
+ public:
+  rpc::Status Observe(rpc::ServerContext*, const Nothing*,
+                      Observation* response) override {
+    response->set_peer("somebody");
+    return rpc::Status::OK;
+  }
+};
+
 class GenericTest : public testing::Test {
  protected:
   GenericTest() {
@@ -121,8 +148,9 @@ class GenericTest : public testing::Test {
     channel_ = Client(server_.address()).shared_channel();
   }
 
-  // A server with no service but the generic one.
-  std::shared_ptr<rpc::Channel> StartProxy() {
+  // A server with the generic service, and no other ones but `beside` it.
+  std::shared_ptr<rpc::Channel> StartProxy(
+      const std::vector<rpc::Service*>& beside = {}) {
     proxy_.emplace(channel_);
     rpc::ServerBuilder builder;
     int port = 0;
@@ -131,6 +159,7 @@ class GenericTest : public testing::Test {
     builder.AddChannelArgument("verbena.device",
                                TheDeviceUnderTest().server_device);
     builder.RegisterCallbackGenericService(&*proxy_);
+    for (rpc::Service* const service : beside) builder.RegisterService(service);
     proxy_server_ = builder.BuildAndStart();
     EXPECT_NE(proxy_server_, nullptr);
     return Client(ServerUri(port)).shared_channel();
@@ -142,6 +171,8 @@ class GenericTest : public testing::Test {
   Server server_{{}, ServerUri(), &streams_->service()};
   std::shared_ptr<rpc::Channel> channel_;
   std::optional<Proxy> proxy_;
+  MostOfStreams most_of_streams_;
+  MostOfProbe most_of_probe_;
   std::unique_ptr<rpc::Server> proxy_server_;
 };
 
@@ -187,6 +218,60 @@ TEST_F(GenericTest, AProxyPassesMethodsOnThatAreNoStreams) {
   EXPECT_EQ(count, 50);
   EXPECT_OK(reader->Finish());
 }
+
+// ---- Generic methods beside others.
+
+TEST_F(GenericTest, AMethodThatIsGenericGoesToTheGenericService) {
+  const std::shared_ptr<rpc::Channel> channel =
+      StartProxy({&most_of_streams_, &most_of_probe_});
+  TimedContext chat_context;
+  const auto chat = Streams::NewStub(channel)->Chat(&chat_context);
+  Item item;
+  for (int64_t i = 0; i < 20; ++i) {
+    item.set_number(i);
+    ASSERT_TRUE(chat->Write(item));
+    ASSERT_TRUE(chat->Read(&item));
+    EXPECT_EQ(item.number(), i);
+  }
+  EXPECT_TRUE(chat->WritesDone());
+  EXPECT_FALSE(chat->Read(&item));
+  EXPECT_OK(chat->Finish());
+
+  TimedContext echo_context;
+  Blob request;
+  request.set_data("some");
+  Blob response;
+  EXPECT_OK(Probe::NewStub(channel)->Echo(&echo_context, request, &response));
+  EXPECT_EQ(response.data(), "some");
+}
+
+// A call that the proxy passed on would have been answered otherwise.
+TEST_F(GenericTest, TheOtherMethodsOfItsServiceStayThere) {
+  const std::shared_ptr<rpc::Channel> channel =
+      StartProxy({&most_of_streams_, &most_of_probe_});
+  const auto stub = Streams::NewStub(channel);
+  TimedContext count_context;
+  const auto count = stub->Count(&count_context, Order());
+  Item item;
+  EXPECT_TRUE(count->Read(&item));
+  EXPECT_EQ(item.number(), MostOfStreams::kNumber);
+  EXPECT_FALSE(count->Read(&item));
+  EXPECT_OK(count->Finish());
+
+  TimedContext observe_context;
+  Observation observation;
+  EXPECT_OK(Probe::NewStub(channel)->Observe(&observe_context, Nothing(),
+                                             &observation));
+  EXPECT_EQ(observation.peer(), "somebody");
+
+  // Nobody implements it here, but the server behind does.
+  TimedContext sum_context;
+  Total total;
+  const auto sum = stub->Sum(&sum_context, &total);
+  EXPECT_TRUE(HasCode(sum->Finish(), rpc::StatusCode::UNIMPLEMENTED));
+}
+
+// ---- Generic clients.
 
 TEST_F(GenericTest, AGenericStubCallsUnaryMethods) {
   rpc::TemplatedGenericStub<Blob, Blob> stub(channel_);
