@@ -2,7 +2,8 @@
 // any kind and whichever side sends them, with gRPC's status, and no other: the
 // connection lives on. Method: clients and handlers that add such metadata,
 // which rpc/ does not let out; and peers that make their frames themselves, so
-// that it has to refuse them. Messages are bad_input_test's.
+// that it has to refuse them, also what else only they can send. Messages are
+// bad_input_test's.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -361,6 +362,25 @@ TEST_P(RawServerTest, ACodeThatIsNoneIsUnknown) {
     EXPECT_TRUE(HasCode(CallFor({{.end = true, .status_code = code}}),
                         rpc::StatusCode::UNKNOWN))
         << code;
+  }
+  ExpectGood();
+}
+
+TEST_P(RawServerTest, ASecondResponseToACallThatHasOneIsInternal) {
+  for (const size_t bytes : {0u, 9'000u}) {
+    const std::string content = ParcelOf(bytes).SerializeAsString();
+    const RawFrame message = {.has_message = true, .message = content};
+    const RawFrame end = {.end = true};
+    const RawFrame last = {
+        .has_message = true, .message = content, .end = true};
+    for (const auto& answer : {std::vector<RawFrame>{message, message, end},
+                               std::vector<RawFrame>{message, last}}) {
+      const rpc::Status status = CallFor(answer);
+      EXPECT_TRUE(HasCode(status, ServerStreams(type_)
+                                      ? rpc::StatusCode::OK
+                                      : rpc::StatusCode::INTERNAL));
+      EXPECT_EQ(Names(status, "second response"), !ServerStreams(type_));
+    }
   }
   ExpectGood();
 }
