@@ -370,6 +370,9 @@ class ServerUnaryStreamer final
            this->stream_.BlockingWrite(response, std::move(options));
   }
 
+  // For generated code: whether the handler may say OK.
+  bool has_responded() const { return written_; }
+
  private:
   bool written_ = false;
 };
@@ -387,6 +390,9 @@ class ServerSplitStreamer final
   bool Write(const Response& response, WriteOptions options) override {
     return this->stream_.BlockingWrite(response, std::move(options));
   }
+
+  // For generated code: there need be none.
+  bool has_responded() const { return true; }
 };
 
 }  // namespace rpc

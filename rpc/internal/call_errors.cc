@@ -17,6 +17,11 @@ Status NoResponse() {
                 "No message returned for unary request");
 }
 
+Status NothingWritten() {
+  return Status(StatusCode::INTERNAL,
+                "the handler of a call that has one response wrote none");
+}
+
 Status NoStatus() {
   return Status(StatusCode::INTERNAL,
                 "the call ended without a status from the server");

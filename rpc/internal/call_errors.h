@@ -1,5 +1,5 @@
-// How calls of a client end that nobody else gives a status for: the same for
-// unary calls and streams.
+// How calls end that nobody else gives a status for: the same for unary calls
+// and streams.
 //
 // Out of line, as no call that goes well needs them.
 #ifndef VERBENA_RPC_INTERNAL_CALL_ERRORS_H_
@@ -13,6 +13,8 @@ Status ContextServedBefore();
 Status CancelledBefore();
 // The server's one response is missing.
 Status NoResponse();
+// The same on the server: its handler said OK, and wrote none.
+Status NothingWritten();
 // The transport closed the call in order, and the server gave no status.
 Status NoStatus();
 

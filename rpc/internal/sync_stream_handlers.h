@@ -7,6 +7,7 @@
 #include <functional>
 #include <utility>
 
+#include "rpc/internal/call_errors.h"
 #include "rpc/internal/message_ref.h"
 #include "rpc/internal/method_handler.h"
 #include "rpc/internal/sync_server_stream.h"
@@ -159,8 +160,11 @@ class StreamerHandler final : public MethodHandler {
     void RunHandler() override {
       Streamer streamer(this);
       try {
-        RespondAndFinish(handler_.function_(context(), &streamer),
-                         ConstMessageRef());
+        Status status = handler_.function_(context(), &streamer);
+        if (status.ok() && !streamer.has_responded()) {
+          status = NothingWritten();
+        }
+        RespondAndFinish(std::move(status), ConstMessageRef());
       } catch (...) {
         FinishAfterThrow(std::current_exception());
       }

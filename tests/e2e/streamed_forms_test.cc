@@ -103,6 +103,16 @@ TEST_F(StreamedFormsTest, AUnaryMethodEndsWithItsHandlersStatus) {
   EXPECT_EQ(status.error_message(), "early");
 }
 
+TEST_F(StreamedFormsTest, AUnaryMethodThatWritesNothingIsInternal) {
+  Parcel request;
+  request.set_end(true);
+  TimedContext context;
+  Parcel response;
+  const rpc::Status status = stub_->Unary(&context, request, &response);
+  EXPECT_TRUE(HasCode(status, rpc::StatusCode::INTERNAL));
+  EXPECT_TRUE(Names(status, "wrote none")) << status;
+}
+
 // ---- A method whose server streams.
 
 TEST_F(StreamedFormsTest, AServersMessagesComeInOrderAndThenTheStatus) {
