@@ -1,6 +1,6 @@
 // Goal: servers and clients meet at IPv6 addresses as they do at IPv4 ones, and
-// either side is told the other's in gRPC's form. Method: a server at ::1, on
-// the software device, and a client of it.
+// either side is told the other's. Method: a server at ::1, on the software
+// device, and a client of it.
 #include <optional>
 #include <string>
 
