@@ -23,6 +23,9 @@ void CallbackServerStream::Run() {
   if (reactor_ == nullptr) {
     return Refuse(Status(StatusCode::UNIMPLEMENTED, ""));
   }
+  if (interception() != nullptr && interception()->ComesSecond()) {
+    Note(kCancel);
+  }
   reactor_->Bind(this);
 }
 
@@ -76,7 +79,9 @@ bool CallbackServerStream::BeginFinish() {
 
 // ---- What it hears.
 
+// In order only after Run. Cut off, perhaps before it, or on another thread.
 void CallbackServerStream::OnEnded(bool cancelled) {
+  if (interception() != nullptr && !interception()->ComesSecond()) return;
   if (reactor_ == nullptr) return;
   if (cancelled) {
     Note(kCancel);

@@ -22,7 +22,12 @@ void CallbackServerCall::Run() {
     return Finish(Status(StatusCode::UNIMPLEMENTED, ""));
   }
   reactor_ = reactor;
-  if (reactor != &context_.default_reactor_) reactor->Bind(this);
+  if (reactor == &context_.default_reactor_) return;
+  if (ABSL_PREDICT_FALSE(interception() != nullptr) &&
+      interception()->ComesSecond()) {
+    reactor->OnCancel();
+  }
+  reactor->Bind(this);
 }
 
 void CallbackServerCall::Finish(Status status) {
@@ -44,7 +49,9 @@ void CallbackServerCall::OnInitialMetadataUnsent() {
   if (!core().executor->Post(this)) ReportUnsentMetadata();
 }
 
+// The default reactor is bound already, and does not listen.
 void CallbackServerCall::OnCutOff() {
+  if (interception() != nullptr && !interception()->ComesSecond()) return;
   if (reactor_ != nullptr) reactor_->OnCancel();
 }
 

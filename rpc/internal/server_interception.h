@@ -104,6 +104,10 @@ class ServerInterception final
   void Finished();
   bool finished() const { return finished_.load(std::memory_order_acquire); }
   void OnTryCancel();
+  // For a handler that is a reactor: it is there, or its call is cut off. The
+  // second of the two to come, which this says, has the reactor hear of it.
+  // False for the first, after which the reactor is not to be looked at.
+  bool ComesSecond() { return one_came_.exchange(true); }
 
   // CallSink
   void OnFrame(IncomingFrame& frame) override { call_.FrameNow(frame); }
@@ -133,6 +137,7 @@ class ServerInterception final
   SendOrder send_order_;
   std::atomic<bool> metadata_taken_{false};
   std::atomic<bool> finished_{false};
+  std::atomic<bool> one_came_{false};  // of ComesSecond
   // The handler's side, the transport's, and operations.
   std::atomic<int64_t> holds_{2};
   bool messages_stay_ = true;  // until their operation is completed

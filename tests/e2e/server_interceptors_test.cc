@@ -22,10 +22,12 @@
 #include "tests/e2e/interceptors.h"
 #include "tests/e2e/parcels.h"
 #include "tests/e2e/parcels_by_api.h"
+#include "tests/e2e/server_reactors.h"
 
 namespace e2e {
 namespace {
 
+using testing::ElementsAre;
 using testing::ElementsAreArray;
 using Names = std::vector<std::string>;
 
@@ -434,7 +436,127 @@ TEST_F(ServerInterceptorsTest, FactoriesKnowTheCall) {
   context_.AddMetadata("early", "yes");
   EXPECT_OK(CallOf(RpcType::BIDI_STREAMING).status);
   Stop();
-  EXPECT_THAT(log, testing::ElementsAre("/e2e.Parcels/Chat 3", "early"));
+  EXPECT_THAT(log, ElementsAre("/e2e.Parcels/Chat 3", "early"));
+}
+
+// ---- Calls that are cut off while interceptors hold up their handlers.
+
+class HeldUpReactorTest : public ServerInterceptorsTest {
+ protected:
+  // Handlers begin once their call is cut off, and the interceptors know.
+  [[nodiscard]] Running StartHolding() {
+    return Start(&served_, {other_.Doing([this](Batch* batch) {
+      if (batch->QueryInterceptionHookPoint(Hook::POST_RECV_INITIAL_METADATA)) {
+        came_.Notify();
+        closed_.WaitForNotification();
+      }
+      if (batch->QueryInterceptionHookPoint(Hook::POST_RECV_CLOSE)) {
+        closed_.Notify();
+      }
+      batch->Proceed();
+    })});
+  }
+  // A call whose handler's reactor is `reactor`.
+  template <class Reactor>
+  void ExpectToldOfCancelling(RpcType type, Reactor& reactor) {
+    reactor.on_cancel = [&] { reactor.End(rpc::Status::CANCELLED); };
+    const Running running = StartHolding();
+    std::thread canceller([&] {
+      came_.WaitForNotification();
+      context_.TryCancel();
+    });
+    EXPECT_TRUE(HasCode(CallOf(type).status, rpc::StatusCode::CANCELLED));
+    canceller.join();
+    // It waits for the reactor.
+    Stop();
+    EXPECT_THAT(reactor.log(), ElementsAre("cancel", "done"));
+  }
+
+  // A service with no more than the server needs of it.
+  class Served final : public ServedParcels {
+   public:
+    ReactorService service;
+
+   private:
+    void Register(rpc::ServerBuilder& builder) override {
+      builder.RegisterService(&service);
+    }
+  };
+
+  Served served_;
+  absl::Notification came_;
+  absl::Notification closed_;
+  OtherThread other_;
+};
+
+TEST_F(HeldUpReactorTest, OfAUnaryCallHearsOfIt) {
+  ServerUnary reactor;
+  served_.service.unary = [&](auto*, const Parcel*, Parcel*) {
+    return &reactor;
+  };
+  ExpectToldOfCancelling(RpcType::NORMAL_RPC, reactor);
+}
+
+TEST_F(HeldUpReactorTest, OfAClientsStreamHearsOfIt) {
+  ServerRead reactor;
+  served_.service.upload = [&](auto*, Parcel*) { return &reactor; };
+  ExpectToldOfCancelling(RpcType::CLIENT_STREAMING, reactor);
+}
+
+TEST_F(HeldUpReactorTest, OfAServersStreamHearsOfIt) {
+  ServerWrite reactor;
+  served_.service.download = [&](auto*, const Parcel*) { return &reactor; };
+  ExpectToldOfCancelling(RpcType::SERVER_STREAMING, reactor);
+}
+
+TEST_F(HeldUpReactorTest, OfBothStreamsHearsOfIt) {
+  ServerBidi reactor;
+  served_.service.chat = [&](auto*) { return &reactor; };
+  ExpectToldOfCancelling(RpcType::BIDI_STREAMING, reactor);
+}
+
+// One that has begun something by then, and ends by that.
+TEST_F(HeldUpReactorTest, ThatReadsHearsOfIt) {
+  Parcel request;
+  ServerBidi reactor;
+  reactor.on_read = [&](bool ok) {
+    ok ? reactor.Read(&request) : reactor.End(rpc::Status::CANCELLED);
+  };
+  served_.service.chat = [&](auto*) {
+    reactor.Read(&request);
+    return &reactor;
+  };
+  const Running running = StartHolding();
+  std::thread canceller([&] {
+    came_.WaitForNotification();
+    context_.TryCancel();
+  });
+  EXPECT_TRUE(HasCode(CallOf(RpcType::BIDI_STREAMING).status,
+                      rpc::StatusCode::CANCELLED));
+  canceller.join();
+  Stop();
+  EXPECT_THAT(reactor.log(), testing::Contains("cancel"));
+  EXPECT_EQ(reactor.log().back(), "done");
+}
+
+// Both at about the same time: no order of the two loses the call.
+TEST_F(ServerInterceptorsTest, ReactorsComeWhileTheirCallsAreCutOff) {
+  const std::unique_ptr<ServedParcels> served =
+      ServeParcels(ServerApi::kCallback);
+  OtherThread other;
+  const Running running = Start(
+      served.get(), {other.Doing([](Batch* batch) { batch->Proceed(); })});
+  for (int i = 0; i < 100; ++i) {
+    const RpcType type = kAllTypes[i % 4];
+    TimedContext context;
+    std::thread canceller([&] {
+      absl::SleepFor(absl::Microseconds(10 * i));
+      context.TryCancel();
+    });
+    Call(ClientApi::kBlocking, type, channel_, &context);
+    canceller.join();
+  }
+  Stop();
 }
 
 }  // namespace
