@@ -60,21 +60,19 @@ absl::StatusOr<Buffer> ServerContextBase::AllocateBuffer(size_t bytes) {
 }
 
 const ReceivedMetadataMap& ServerContextBase::MetadataOfOrigin() const {
-  const internal::ReceivedMetadata* const origin =
-      call_ == nullptr ? nullptr : call_->origin();
-  return origin == nullptr ? internal::ReceivedMetadata::Empty()
-                           : origin->initial();
+  const internal::ReceivedMetadata* const from = origin();
+  return from == nullptr ? internal::ReceivedMetadata::Empty()
+                         : from->initial();
 }
 
 string_ref ServerContextBase::ExperimentalGetAuthority() const {
   if (received_ != nullptr) return received_->authority();
-  const internal::ReceivedMetadata* const origin =
-      call_ == nullptr ? nullptr : call_->origin();
-  return origin == nullptr ? string_ref() : origin->authority();
+  const internal::ReceivedMetadata* const from = origin();
+  return from == nullptr ? string_ref() : from->authority();
 }
 
 std::string ServerContextBase::peer() const {
-  return call_ == nullptr ? std::string() : call_->peer();
+  return call_ == nullptr ? peer_ : call_->peer();
 }
 
 }  // namespace rpc

@@ -180,6 +180,10 @@ class ServerContextBase {
     std::optional<CompressionLevel> compression_level;
   };
   SentMetadata& sent();
+  // What its client's channel says; null: nothing.
+  const internal::ReceivedMetadata* origin() const {
+    return call_ == nullptr ? origin_.get() : call_->origin();
+  }
   // Of a call that came without metadata.
   const ReceivedMetadataMap& MetadataOfOrigin() const;
 
@@ -191,11 +195,15 @@ class ServerContextBase {
   BufferChain sent_attachment_;
   std::unique_ptr<internal::ReceivedMetadata> received_;
   std::unique_ptr<SentMetadata> sent_;
+  // A user's own says these beyond its call.
+  std::string peer_;
+  std::shared_ptr<const internal::ReceivedMetadata> origin_;
 };
 
 // Handlers of the synchronous API get one. For the asynchronous one the user
 // makes it; it must live until the last event of its call was taken. If it goes
-// before Finish, the call is cancelled.
+// before Finish, the call is cancelled. What it says of its client, and what
+// came with the call, is valid as long as it.
 class ServerContext : public ServerContextBase {
  public:
   ServerContext() = default;

@@ -325,6 +325,8 @@ void ServerCall::GiveContext(ServerContextBase& context) {
 
 void ServerCall::TakeContextBack(ServerContextBase& own) {
   context_->cancelled_ = IsCancelled();
+  context_->peer_ = std::move(kept_peer_);
+  context_->origin_ = method_->origin;
   context_->call_ = nullptr;
   context_->is_bound_ = false;
   context_ = &own;

@@ -126,7 +126,8 @@ class ServerCall : public CallSink,
     context_->cancelled_ = IsCancelled();
     context_->call_ = nullptr;
   }
-  // It is `own` again, and the user's without a call.
+  // It is `own` again, and the user's without a call. That still says who the
+  // client is, and what came with the call.
   void TakeContextBack(ServerContextBase& own);
 
   // Whether the frame has the message that the client sends; what follows is

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -14,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "rpc/rpc.h"
 #include "tests/e2e/async_server_fixture.h"
+#include "tests/e2e/device_under_test.h"
 #include "tests/e2e/endpoints.h"
 #include "tests/e2e/parcels.h"
 #include "tests/rpc/queue_events.h"
@@ -210,6 +212,87 @@ TEST_F(AsyncServerEndsTest, AContextMayServeAnotherRequestsMemory) {
       EXPECT_TRUE(made_.Comes(kEnd));
     }
   }
+}
+
+// ---- What a context says after its last event.
+
+// Of who made the call; what it held at first stays valid.
+class ContextAfterItsCallTest : public AsyncServerEndsTest {
+ protected:
+  // Its channel has metadata for all of its calls.
+  void SetUp() override {
+    AsyncServerEndsTest::SetUp();
+    rpc::ChannelArguments arguments;
+    arguments.SetString("verbena.device", TheDeviceUnderTest().client_device);
+    arguments.SetUserAgentPrefix("test");
+    stub_ = Parcels::NewStub(rpc::CreateCustomChannel(
+        server_->address(), rpc::InsecureChannelCredentials(), arguments));
+  }
+  void Note(const rpc::ServerContext& context) {
+    peer_ = context.peer();
+    EXPECT_NE(peer_, "");
+    authority_ = context.ExperimentalGetAuthority();
+    EXPECT_NE(authority_, "");
+    metadata_ = &context.client_metadata();
+    EXPECT_EQ(metadata_->count("user-agent"), 1u);
+  }
+  void ExpectTheSameOf(const rpc::ServerContext& context) {
+    EXPECT_EQ(context.peer(), peer_);
+    EXPECT_EQ(context.ExperimentalGetAuthority(), authority_);
+    EXPECT_EQ(&context.client_metadata(), metadata_);
+    EXPECT_EQ(metadata_->count("user-agent"), 1u);
+  }
+
+ private:
+  std::string peer_;
+  rpc::string_ref authority_;
+  const rpc::ReceivedMetadataMap* metadata_ = nullptr;
+};
+
+TEST_F(ContextAfterItsCallTest, IsAsBeforeFinish) {
+  // With metadata of the call's own, and without.
+  for (const bool with_metadata : {false, true}) {
+    AskedUnary asked;
+    Ask(asked, Tag(kAsked));
+    MadeUnary made;
+    if (with_metadata) made.context.AddMetadata("from", "client");
+    Make(made, Parcel(), Tag(kEnd));
+    ASSERT_TRUE(served().Comes(kAsked));
+    Note(asked.context);
+    asked.responder.Finish(Parcel(), rpc::Status::OK, Tag(kFinish));
+    EXPECT_TRUE(served().Comes(kFinish));
+    ExpectTheSameOf(asked.context);
+    EXPECT_TRUE(made_.Comes(kEnd));
+    EXPECT_OK(made.status);
+  }
+}
+
+TEST_F(ContextAfterItsCallTest, IsAsBeforeCancelling) {
+  AskedChat asked;
+  asked.context.AsyncNotifyWhenDone(Tag(kDone));
+  TimedContext context;
+  const auto stream = Open(&context, asked);
+  Note(asked.context);
+  context.TryCancel();
+  EXPECT_TRUE(served().Comes(kDone));
+  ExpectTheSameOf(asked.context);
+  FinishInVain(asked);
+  ExpectTheSameOf(asked.context);
+  EXPECT_TRUE(HasCode(EndOf(*stream), rpc::StatusCode::CANCELLED));
+}
+
+TEST_F(ContextAfterItsCallTest, IsAsBeforeTheServersEnd) {
+  AskedUnary asked;
+  Ask(asked, Tag(kAsked));
+  MadeUnary made;
+  Make(made, Parcel(), Tag(kEnd));
+  ASSERT_TRUE(served().Comes(kAsked));
+  Note(asked.context);
+  asked.responder.Finish(Parcel(), rpc::Status::OK, Tag(kFinish));
+  EXPECT_TRUE(served().Comes(kFinish));
+  EXPECT_TRUE(made_.Comes(kEnd));
+  server().Shutdown();
+  ExpectTheSameOf(asked.context);
 }
 
 // ---- The server's end.
