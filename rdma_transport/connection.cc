@@ -367,6 +367,13 @@ void Connection::OnKeepaliveTimer() {
 
 // ---- The way down.
 
+// What came before the connection broke counts, also where a callback of the
+// call has kept it from being delivered.
+bool Connection::IsAnsweredInFull(const Call& call) const {
+  return is_client_ && call.received_end && !call.inbox.empty() &&
+         call.inbox.all_ready();
+}
+
 void Connection::Close(const absl::Status& why) {
   if (state_ == State::kClosing) return;
   const bool was_up = state_ == State::kUp;
@@ -385,7 +392,11 @@ void Connection::Close(const absl::Status& why) {
     if (call == nullptr) continue;
     call->connection = nullptr;
     call->owes_done = false;
-    delivery_->Close(*call, {why, !is_client_ || call->open_sent});
+    if (IsAnsweredInFull(*call)) {
+      delivery_->CloseAfterLastFrame(*call);
+    } else {
+      delivery_->Close(*call, {why, !is_client_ || call->open_sent});
+    }
   }
   live_calls_ = 0;
   if (id_ != nullptr && was_up) poller_->connection_manager().Disconnect(id_);

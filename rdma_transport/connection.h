@@ -308,6 +308,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void AttachCall(Call& call, uint32_t slot);
   void DetachCall(Call& call);
   void CloseAsPeerGone();
+  bool IsAnsweredInFull(const Call& call) const;
   void PostMarker();
   void CloseIfFlushed();
   bool PostLastFrame();

@@ -39,6 +39,13 @@ class HeldFrames {
   HeldFrames& operator=(const HeldFrames&) = delete;
 
   bool empty() const { return first_ == nullptr; }
+  // Whether none waits for its offered parts. Takes as long as there are
+  // frames.
+  bool all_ready() const {
+    const HeldFrame* frame = first_;
+    while (frame != nullptr && frame->ready) frame = frame->next_;
+    return frame == nullptr;
+  }
   // REQUIRES: not empty().
   HeldFrame& front() { return *first_; }
   const HeldFrame& front() const { return *first_; }

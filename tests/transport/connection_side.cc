@@ -147,14 +147,15 @@ class Side::Sink final : public rpc::CallSink {
  public:
   Sink(Side* side, rpc::CallHandle handle) : side_(side), handle_(handle) {}
 
+  absl::Notification* blocked_until = nullptr;
+
  private:
   void OnFrame(rpc::IncomingFrame& frame) override {
     side_->OnStreamFrame(handle_, frame);
+    if (blocked_until != nullptr) blocked_until->WaitForNotification();
   }
   void OnSent() override {
-    if (absl::Notification* const until = side_->blocked_until_) {
-      until->WaitForNotification();
-    }
+    if (blocked_until != nullptr) blocked_until->WaitForNotification();
     ++side_->sent_;
   }
   void OnClosed(const rpc::CallOutcome& outcome) override {
@@ -261,9 +262,11 @@ rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
     rdma::Call* const call = poller().calls().Create();
     handle = call->handle;
     call->owner = this;
-    call->sink = new Sink(this, handle);
+    auto* const sink = new Sink(this, handle);
+    sink->blocked_until = blocked_until_;
+    call->sink = sink;
     call->is_client = true;
-    call->quick_sink = blocked_until_ == nullptr;
+    call->quick_sink = sink->blocked_until == nullptr;
     call->method_index = method;
     const std::vector<std::byte> message(bytes);
     rpc::OutgoingFrame frame;

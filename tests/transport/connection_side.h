@@ -166,7 +166,8 @@ class Side final : public ConnectionOwner,
   const SocketAddress& address() const { return address_; }
   void AnswerAtOnce(bool at_once) { answer_at_once_ = at_once; }
   void Answer();
-  // Handlers, and OnSent, block until it is notified; null: they do not.
+  // Handlers block until it is notified; null: they do not. On a client, what
+  // hears of frames, sent and come, of calls that are opened from now on.
   void BlockHandlers(absl::Notification* until) { blocked_until_ = until; }
   // Why the last connection was not accepted.
   absl::Status last_refusal() const;

@@ -1,0 +1,84 @@
+// Goal: what a client was sent before its connection broke arrives, also where
+// it waits for a callback of the call; and only an answer that is complete
+// counts as one.
+// Method: two sides over the software device; a callback of the client's blocks
+// while the server answers and closes.
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/notification.h"
+#include "gtest/gtest.h"
+#include "rdma_transport/call.h"
+#include "rdma_transport/connection.h"
+#include "tests/transport/connection_side.h"
+
+namespace rdma {
+namespace {
+
+using testing::Eventually;
+using testing::Side;
+
+class CompleteAnswerTest : public ::testing::Test {
+ protected:
+  CompleteAnswerTest() {
+    server_.Listen();
+    server_.AnswerAtOnce(false);
+    client_.BlockHandlers(&go_on_);
+    const absl::StatusOr<Connection*> connection =
+        client_.Connect(server_.address());
+    EXPECT_TRUE(connection.ok()) << connection.status();
+    EXPECT_TRUE(Eventually([&] { return client_.up() == 1; }));
+    client_.Open(*connection);
+    EXPECT_TRUE(Eventually([&] { return server_.opened() == 1; }));
+    SendFrame();
+    EXPECT_TRUE(Eventually([&] { return client_.frames() == 1; }));
+  }
+
+  void SendFrame() {
+    rpc::CallHandle handle;
+    server_.Do([&] {
+      server_.poller().calls().ForEach(
+          [&](Call& call) { handle = call.handle; });
+    });
+    server_.SendMore(handle, 1);
+  }
+  // Of the client's call, which must not be over.
+  bool HoldsFrame(bool last) {
+    bool holds = false;
+    client_.Do([&] {
+      client_.poller().calls().ForEach([&](Call& call) {
+        holds = !call.inbox.empty() && call.received_end == last;
+      });
+    });
+    return holds;
+  }
+  void BreakAndGoOn() {
+    client_.CloseAll(absl::UnavailableError("by the test"));
+    go_on_.Notify();
+    EXPECT_TRUE(
+        Eventually([&] { return client_.answered() + client_.failed() == 1; }));
+  }
+
+  absl::Notification go_on_;
+  Side server_;
+  Side client_;
+};
+
+TEST_F(CompleteAnswerTest, ArrivesAfterTheConnectionBroke) {
+  SendFrame();
+  server_.Answer();
+  EXPECT_TRUE(Eventually([&] { return HoldsFrame(/*last=*/true); }));
+  BreakAndGoOn();
+  EXPECT_EQ(client_.answered(), 1);
+  EXPECT_EQ(client_.frames(), 3);
+}
+
+TEST_F(CompleteAnswerTest, WithoutItsEndItIsNone) {
+  SendFrame();
+  EXPECT_TRUE(Eventually([&] { return HoldsFrame(/*last=*/false); }));
+  BreakAndGoOn();
+  EXPECT_EQ(client_.failed(), 1);
+  EXPECT_EQ(client_.last_failure().code(), absl::StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace rdma
