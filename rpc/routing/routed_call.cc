@@ -198,7 +198,10 @@ void RoutedCall::Pause(absl::Duration pause) {
   SetTimer(std::min(absl::Now() + pause, options_.deadline));
 }
 
+// Another thread's may be running: one that is lost sight of would keep the
+// call until its time.
 void RoutedCall::SetTimer(absl::Time time) {
+  StopTimer();
   if (time == absl::InfiniteFuture()) return;
   timer_ = Timer::Start(time, [self = shared_from_this()] { self->OnTime(); });
 }
