@@ -146,6 +146,9 @@ void ClientStream::Launch(OutgoingFrame& frame) {
     absl::MutexLock lock(&mutex_);
     context = context_;
   }
+  if (context == nullptr) {  // since Begin, by another thread
+    return NeverBegan(Status(StatusCode::CANCELLED, kAbandoned));
+  }
   Status error;
   if (!AddContext(*context, frame, &error)) return NeverBegan(std::move(error));
   {
