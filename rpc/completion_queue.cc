@@ -20,7 +20,8 @@ CompletionQueue::~CompletionQueue() {
 bool CompletionQueue::Begin(ChannelInterface* channel) {
   absl::MutexLock lock(&mutex_);
   if (shut_down_) return false;
-  if (channel != nullptr && channel != channel_) {
+  // A new channel may be where one was that is gone.
+  if (channel != nullptr && (channel != channel_ || weak_channel_.expired())) {
     channel_ = channel;
     weak_channel_ = channel->weak_from_this();
   }

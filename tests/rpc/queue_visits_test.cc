@@ -2,8 +2,10 @@
 // last, calls say so where it holds, and a transport hears when they go
 // elsewhere. Method: transports that note what is asked of them, and answer
 // within StartCall, or by the test's thread.
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -117,8 +119,10 @@ class QueueVisitsTest : public ::testing::Test {
 // A call of the queue's that is begun, and ends when it is answered.
 struct BegunCall {
   BegunCall(VisitedTransport& transport, CompletionQueue& queue)
-      : call(Echo::NewStub(transport.channel())
-                 ->AsyncSay(&context, SayRequest(), &queue)) {
+      : BegunCall(transport.channel(), queue) {}
+  BegunCall(const std::shared_ptr<TransportChannel>& channel,
+            CompletionQueue& queue)
+      : call(Echo::NewStub(channel)->AsyncSay(&context, SayRequest(), &queue)) {
     call->Finish(&response, &status, nullptr);
   }
 
@@ -126,6 +130,18 @@ struct BegunCall {
   SayResponse response;
   Status status;
   const std::unique_ptr<ClientAsyncResponseReader<SayResponse>> call;
+};
+
+// Channels that come one after the other, all in the same place.
+class ChannelPlace {
+ public:
+  std::shared_ptr<TransportChannel> Make(VisitedTransport& transport) {
+    return {new (place_) TransportChannel(&transport),
+            [](TransportChannel* channel) { channel->~TransportChannel(); }};
+  }
+
+ private:
+  alignas(TransportChannel) std::byte place_[sizeof(TransportChannel)];
 };
 
 using Waits = std::vector<NextWait>;
@@ -140,6 +156,17 @@ TEST_F(QueueVisitsTest, CallsAreForGuestsOnceAThreadHasComeToDrive) {
   EXPECT_EQ(transport.visits_ended, 0);
   EXPECT_EQ(transport.next_waits, (Waits{NextWait::kUnknown, NextWait::kAsGuest,
                                          NextWait::kAsGuest}));
+}
+
+TEST_F(QueueVisitsTest, AChannelIsAnotherOneThoughItIsWhereOneWas) {
+  VisitedTransport first;
+  VisitedTransport second;
+  ChannelPlace place;
+  for (VisitedTransport* const each : {&first, &second}) {
+    const BegunCall call(place.Make(*each), queue_);
+    EXPECT_TRUE(Next());
+    EXPECT_EQ(each->visits, 1);
+  }
 }
 
 TEST_F(QueueVisitsTest, AThreadWithADeadlineIsNone) {
