@@ -20,10 +20,10 @@ class KeptFrame {
   KeptFrame& operator=(const KeptFrame&) = delete;
 
   const std::string& header() const { return header_; }
-  // What keeping it holds.
+  // What keeping it holds, itself included: frames may be empty.
   uint64_t bytes() const {
-    return header_.size() + small_message_.size() + frame_.message.size() +
-           frame_.attachment.size();
+    return sizeof(KeptFrame) + header_.size() + small_message_.size() +
+           frame_.message.size() + frame_.attachment.size();
   }
 
   // One to be sent; it refers to this object, and shares its memory.

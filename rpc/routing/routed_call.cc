@@ -87,6 +87,7 @@ void RoutedCall::Start(OutgoingFrame&& frame) {
   {
     absl::MutexLock lock(&mutex_);
     ended_ = frame.end;
+    if (!environment_->retries) Commit();  // nothing is kept to be repeated
     Keep(std::move(frame));
   }
   const RoutedCall* const outer = std::exchange(starting_here, this);

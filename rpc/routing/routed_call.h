@@ -6,7 +6,7 @@
 // by the next attempt, until the call is *committed*: once anything came from
 // the server but an error without any metadata before it (gRPC's trailers
 // only), or more was sent than is to be kept. From then on its frames just pass
-// through.
+// through. Where nothing may be repeated, it is so from the start.
 //
 //   Start --> waiting for a transport --> running --> over
 //                ^                          |

@@ -12,6 +12,7 @@
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "rpc/routing/kept_frame.h"
 #include "tests/rpc/routing/fake_transports.h"
 
 namespace rpc::routing {
@@ -335,8 +336,33 @@ TEST_F(RoutedCallTest, AChannelThatEndsEndsWhatWaits) {
 
 class SmallBufferTest : public RoutedCallTest {
  protected:
-  SmallBufferTest() : RoutedCallTest({.retry_buffer_bytes = 10}) {}
+  // For two frames of 8 bytes.
+  SmallBufferTest()
+      : RoutedCallTest({.retry_buffer_bytes = 2 * (sizeof(KeptFrame) + 8)}) {}
+
+  // How many attempts it takes where the first ends before it runs.
+  size_t AttemptsOf(const std::vector<std::string>& texts) {
+    MakeReady(0);
+    const CallHandle handle = Start(Message(texts[0], false));
+    for (size_t i = 1; i < texts.size(); ++i) {
+      routing_->Send(handle, Message(texts[i], false));
+    }
+    FakeCall& call = fakes_[0].WaitForCall(0, texts.size());
+    Move();
+    Break(call, kBroken, false);
+    if (sink_.is_over()) return 1;
+    Answer(fakes_[1].WaitForCall(0, texts.size()), "response");
+    return 1 + fakes_[1].calls();
+  }
 };
+
+TEST_F(SmallBufferTest, WhoeverSentNoMoreIsRepeated) {
+  EXPECT_EQ(AttemptsOf({"01234567", "89abcdef"}), 2u);
+}
+
+TEST_F(SmallBufferTest, WhoeverSentManyEmptyMessagesIsNotRepeated) {
+  EXPECT_EQ(AttemptsOf({"", "", "", ""}), 1u);
+}
 
 TEST_F(SmallBufferTest, WhoeverSentMoreIsNotRepeated) {
   MakeReady(0);
@@ -372,6 +398,35 @@ TEST_F(NoRetriesTest, NothingIsRepeated) {
   MakeReady(1);
   Break(fakes_[0].WaitForCall(0), kBroken, false);
   EXPECT_EQ(sink_.WaitForEnd().status, kBroken);
+}
+
+TEST_F(NoRetriesTest, NothingIsKept) {
+  fakes_[0].SetSentAtOnce();
+  MakeReady(0);
+  const Buffer attachment = Buffer::FromHeap(100);
+  OutgoingFrame first = Message("0", false);
+  first.attachment = BufferChain(attachment);
+  const CallHandle handle = Start(std::move(first));
+  EXPECT_TRUE(attachment.block()->unique());
+  OutgoingFrame second = Message("1", true);
+  second.sent_by_result = true;
+  EXPECT_TRUE(routing_->Send(handle, std::move(second)));
+  FakeCall& call = fakes_[0].WaitForCall(0, 2);
+  EXPECT_EQ(call.frames[0].attachment_bytes, 100u);
+  Answer(call, "response");
+  EXPECT_TRUE(sink_.WaitForEnd().status.ok());
+  EXPECT_EQ(sink_.messages(), Texts{"response"});
+}
+
+TEST_F(NoRetriesTest, WhatWaitsForATransportIsSentThere) {
+  const CallHandle handle = Start(Message("0", false));
+  routing_->Send(handle, Message("1", true));
+  MakeReady(0);
+  FakeCall& call = fakes_[0].WaitForCall(0, 2);
+  EXPECT_EQ(call.frames[1].message, "1");
+  Fail(call, 5);
+  sink_.WaitForEnd();
+  EXPECT_EQ(sink_.codes(), std::vector<uint32_t>{5});
 }
 
 // For the sanitizers.
