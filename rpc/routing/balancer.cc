@@ -169,9 +169,11 @@ void Balancer::ResolveAgain() {
 }
 
 void Balancer::ResolveSoon() {
-  std::shared_ptr<void> owner = owner_.lock();
-  if (owner == nullptr) return;
-  absl::AnyInvocable<void()> resolve = [this, owner] { Resolve(); };
+  if (owner_.expired()) return;
+  absl::AnyInvocable<void()> resolve = [this, owner = owner_] {
+    const std::shared_ptr<void> alive = owner.lock();
+    if (alive != nullptr) Resolve();
+  };
   if (!RunSoon(resolve)) resolves_ = false;
 }
 
@@ -327,9 +329,12 @@ std::vector<Balancer::Told> Balancer::TakePicked() {
 // Within OnState, and so with locks of the transport's held.
 void Balancer::UpdateSoon() {
   if (update_is_due_.exchange(true)) return;
-  std::shared_ptr<void> owner = owner_.lock();
-  if (owner == nullptr) return;  // all of it ends
-  absl::AnyInvocable<void()> update = [this, owner] { Update(); };
+  if (owner_.expired()) return;  // all of it ends
+  // Without a reference: who waits for the end may have the thread it needs.
+  absl::AnyInvocable<void()> update = [this, owner = owner_] {
+    const std::shared_ptr<void> alive = owner.lock();
+    if (alive != nullptr) Update();
+  };
   // Without a thread, the next change of state is another chance.
   if (!RunSoon(update)) update_is_due_.store(false);
 }

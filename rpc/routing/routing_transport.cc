@@ -17,7 +17,6 @@
 #include "rpc/routing/balancer.h"
 #include "rpc/routing/balancing_policy.h"
 #include "rpc/routing/call_retries.h"
-#include "rpc/routing/deferred.h"
 #include "rpc/routing/retry_throttle.h"
 #include "rpc/routing/routed_call.h"
 #include "rpc/routing/service_config.h"
@@ -68,28 +67,24 @@ class RoutingTransport final : public ClientTransport {
   absl::Mutex mutex_;
   // Of the service config, by the method's number.
   std::vector<const MethodConfig*> methods_ ABSL_GUARDED_BY(mutex_);
-  absl::Notification is_gone_;  // the environment
+  const std::unique_ptr<CallEnvironment> owned_environment_;
+  absl::Notification is_unused_;  // the environment
   std::shared_ptr<CallEnvironment> environment_;
 };
 
 // The last reference may go within a callback of one of the transports, which
-// end with it: another thread does that.
+// end with it. So the destructor's thread ends them, which has to wait anyway:
+// one of the executor's might not be free before others that wait like it.
 RoutingTransport::RoutingTransport(std::unique_ptr<CallEnvironment> environment,
                                    std::unique_ptr<const ServiceConfig> config)
     : config_(std::move(config)),
       home_(environment->home),
       balancer_(environment->balancer.get()),
-      limits_(home_->limits()) {
+      limits_(home_->limits()),
+      owned_environment_(std::move(environment)),
+      environment_(owned_environment_.get(),
+                   [this](CallEnvironment*) { is_unused_.Notify(); }) {
   limits_.max_header_bytes -= CallRetries::kHeaderBytes;
-  environment_ = std::shared_ptr<CallEnvironment>(
-      environment.release(), [this](CallEnvironment* last) {
-        absl::AnyInvocable<void()> end = [this, last] {
-          delete last;
-          is_gone_.Notify();
-        };
-        // Better a leak than a transport that ends under itself.
-        if (!RunSoon(end)) is_gone_.Notify();
-      });
   balancer_->Start(environment_);
 }
 
@@ -98,7 +93,7 @@ RoutingTransport::~RoutingTransport() {
     call->Cancel(absl::CancelledError("the channel is shut down"));
   }
   environment_.reset();
-  is_gone_.WaitForNotification();
+  is_unused_.WaitForNotification();
 }
 
 uint32_t RoutingTransport::RegisterMethod(std::string_view name) {
