@@ -56,8 +56,11 @@ class HalfCloseTest : public ::testing::Test {
   // What was sent before has arrived: the connection keeps the order.
   void ExpectAnotherCallArrives() {
     const int before = server_.opened();
+    const int frames = server_.frames();
     client_.Open(connection_);
-    EXPECT_TRUE(Eventually([&] { return server_.opened() == before + 1; }));
+    EXPECT_TRUE(Eventually([&] {
+      return server_.opened() == before + 1 && server_.frames() > frames;
+    }));
   }
 
   void ExpectAllAnswered() {
