@@ -244,6 +244,7 @@ TEST_F(StreamTest, WhatWasSentIsToldBeforeTheEnd) {
   EXPECT_TRUE(EventuallyReceived(3));
   client_.BlockHandlers(nullptr);
   server_.Answer();
+  EXPECT_TRUE(Eventually([&] { return client_.answered() == 1; }));
   ExpectAnotherCallAnswered();
   EXPECT_EQ(client_.sent(), 1);
   go_on.Notify();
