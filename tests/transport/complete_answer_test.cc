@@ -4,7 +4,6 @@
 // Method: two sides over the software device; a callback of the client's blocks
 // while the server answers and closes.
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/call.h"
@@ -23,11 +22,7 @@ class CompleteAnswerTest : public ::testing::Test {
     server_.Listen();
     server_.AnswerAtOnce(false);
     client_.BlockHandlers(&go_on_);
-    const absl::StatusOr<Connection*> connection =
-        client_.Connect(server_.address());
-    EXPECT_TRUE(connection.ok()) << connection.status();
-    EXPECT_TRUE(Eventually([&] { return client_.up() == 1; }));
-    client_.Open(*connection);
+    client_.Open(client_.ConnectTo(server_));
     EXPECT_TRUE(Eventually([&] { return server_.opened() == 1; }));
     SendFrame();
     EXPECT_TRUE(Eventually([&] { return client_.frames() == 1; }));

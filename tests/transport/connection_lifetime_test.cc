@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "absl/random/random.h"
-#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -54,11 +53,7 @@ class ConnectionLifetimeTest : public ::testing::Test {
  protected:
   ConnectionLifetimeTest() {
     server_.Listen();
-    const absl::StatusOr<Connection*> connection =
-        client_.Connect(server_.address());
-    EXPECT_TRUE(connection.ok()) << connection.status();
-    connection_ = *connection;
-    EXPECT_TRUE(Eventually([&] { return client_.up() == 1; }));
+    connection_ = client_.ConnectTo(server_);
   }
   ~ConnectionLifetimeTest() override {
     server_.Do([&] { lifetime_ = nullptr; });

@@ -251,6 +251,14 @@ absl::StatusOr<Connection*> Side::Connect(const SocketAddress& address) {
   return connection;
 }
 
+Connection* Side::ConnectTo(const Side& server) {
+  const int before = up();
+  const absl::StatusOr<Connection*> connection = Connect(server.address());
+  EXPECT_TRUE(connection.ok()) << connection.status();
+  EXPECT_TRUE(Eventually([&] { return up() > before; }));
+  return connection.value_or(nullptr);
+}
+
 rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
                            std::string_view path, uint32_t method, bool end) {
   rpc::CallHandle handle;

@@ -173,6 +173,8 @@ class Side final : public ConnectionOwner,
   absl::Status last_refusal() const;
 
   absl::StatusOr<Connection*> Connect(const SocketAddress& address);
+  // The same, and it is up.
+  Connection* ConnectTo(const Side& server);
   // Starts a call with a message of so many bytes. `path` lives as long as it.
   rpc::CallHandle Open(Connection* connection, size_t bytes = 1,
                        std::string_view path = "/test.Test/Method",

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/connection.h"
 #include "tests/transport/connection_side.h"
@@ -25,11 +24,7 @@ class HalfCloseTest : public ::testing::Test {
   HalfCloseTest() {
     server_.Listen();
     server_.AnswerAtOnce(false);
-    const absl::StatusOr<Connection*> connection =
-        client_.Connect(server_.address());
-    EXPECT_TRUE(connection.ok()) << connection.status();
-    connection_ = *connection;
-    EXPECT_TRUE(Eventually([&] { return client_.up() == 1; }));
+    connection_ = client_.ConnectTo(server_);
   }
 
   // A call of one frame, or a stream of two.

@@ -3,7 +3,6 @@
 // Method: two sides over the software device; the server's driver is held up
 // while calls come, and closes before it looks at them.
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/connection.h"
 #include "tests/transport/connection_side.h"
@@ -18,11 +17,7 @@ class LastWordTest : public ::testing::Test {
  protected:
   LastWordTest() {
     server_.Listen();
-    const absl::StatusOr<Connection*> connection =
-        client_.Connect(server_.address());
-    EXPECT_TRUE(connection.ok()) << connection.status();
-    connection_ = *connection;
-    EXPECT_TRUE(Eventually([&] { return client_.up() == 1; }));
+    connection_ = client_.ConnectTo(server_);
   }
 
   void CallAndBeAnswered(int calls) {

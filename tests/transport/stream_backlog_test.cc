@@ -29,11 +29,7 @@ class StreamBacklogTest : public ::testing::Test {
   StreamBacklogTest() {
     server_.Listen();
     server_.AnswerAtOnce(false);
-    const absl::StatusOr<Connection*> connection =
-        client_.Connect(server_.address());
-    EXPECT_TRUE(connection.ok()) << connection.status();
-    connection_ = *connection;
-    EXPECT_TRUE(Eventually([&] { return client_.up() == 1; }));
+    connection_ = client_.ConnectTo(server_);
   }
 
   rpc::CallHandle OpenStream() {
