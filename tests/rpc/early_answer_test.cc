@@ -11,7 +11,6 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -26,9 +25,9 @@ namespace rpc::testing {
 namespace {
 
 constexpr uint64_t kHandle = 42;
-constexpr uint64_t kWindow = 65'536;
+constexpr uint64_t kWindow = BareTransport::kWindow;
 
-class OneCallTransport final : public ClientTransport {
+class OneCallTransport final : public BareTransport {
  public:
   // What comes before StartCall returns.
   explicit OneCallTransport(std::function<void(CallSink&)> answer)
@@ -44,8 +43,6 @@ class OneCallTransport final : public ClientTransport {
     return released_;
   }
 
-  const Limits& limits() const override { return limits_; }
-  uint32_t RegisterMethod(std::string_view) override { return 0; }
   CallHandle StartCall(const CallOptions&, OutgoingFrame&&,
                        CallSink* sink) override {
     sink_ = sink;
@@ -65,24 +62,8 @@ class OneCallTransport final : public ClientTransport {
     if (call.value == kHandle) sink_->OnClosed({std::move(reason), true});
   }
   void Wait(Event& event) override { event.WaitUntil(absl::InfiniteFuture()); }
-  void WakeWaiters() override {}
-  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override {
-    return Buffer::FromHeap(bytes);
-  }
-  ConnectivityState GetState(bool) override {
-    return ConnectivityState::kReady;
-  }
-  bool WaitForStateChange(ConnectivityState, absl::Time) override {
-    return false;
-  }
-  std::string device() const override { return "none"; }
 
  private:
-  const Limits limits_ = {.max_header_bytes = 1'000,
-                          .copy_message_bytes = 1'000,
-                          .max_message_bytes = UINT64_MAX,
-                          .max_attachment_bytes = UINT64_MAX,
-                          .stream_window_bytes = kWindow};
   const std::function<void(CallSink&)> answer_;
   CallSink* sink_ = nullptr;
   mutable absl::Mutex mutex_;

@@ -7,12 +7,10 @@
 #include <memory>
 #include <new>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -24,7 +22,7 @@ namespace rpc::testing {
 namespace {
 
 // Thread rule: one thread.
-class VisitedTransport final : public ClientTransport {
+class VisitedTransport final : public BareTransport {
  public:
   // What it drives: itself, or what another one does.
   explicit VisitedTransport(const VisitedTransport* other = nullptr)
@@ -52,8 +50,6 @@ class VisitedTransport final : public ClientTransport {
     sink->OnClosed({});
   }
 
-  const Limits& limits() const override { return limits_; }
-  uint32_t RegisterMethod(std::string_view) override { return 0; }
   CallHandle StartCall(const CallOptions& options, OutgoingFrame&&,
                        CallSink* sink) override {
     next_waits.push_back(options.next_wait);
@@ -71,25 +67,9 @@ class VisitedTransport final : public ClientTransport {
   }
   void EndVisits() override { ++visits_ended; }
   const void* driven() const override { return driven_; }
-  void WakeWaiters() override {}
-  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) override {
-    return Buffer::FromHeap(bytes);
-  }
-  ConnectivityState GetState(bool) override {
-    return ConnectivityState::kReady;
-  }
-  bool WaitForStateChange(ConnectivityState, absl::Time) override {
-    return false;
-  }
-  std::string device() const override { return "none"; }
 
  private:
   const void* const driven_;
-  const Limits limits_ = {.max_header_bytes = 1'000,
-                          .copy_message_bytes = 1'000,
-                          .max_message_bytes = UINT64_MAX,
-                          .max_attachment_bytes = UINT64_MAX,
-                          .stream_window_bytes = 65'536};
   CallSink* sink_ = nullptr;
   std::shared_ptr<TransportChannel> channel_;
 };
