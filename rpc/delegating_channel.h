@@ -48,7 +48,7 @@ class DelegatingChannel : public ChannelInterface {
   }
 
   // For generated code.
-  const internal::CallTarget& call_target() const final {
+  const internal::CallTarget& call_target() const override {
     return delegate_channel_->call_target();
   }
   uint32_t RegisterMethod(const char* path) final {

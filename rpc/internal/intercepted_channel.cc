@@ -6,9 +6,9 @@ namespace rpc::internal {
 
 InterceptedChannel::InterceptedChannel(
     std::shared_ptr<ChannelInterface> channel, size_t first)
-    : channel_(std::move(channel)),
-      interceptors_(*channel_->call_target().interceptors),
-      target_(channel_->call_target()) {
+    : DelegatingChannel(std::move(channel)),
+      interceptors_(*DelegatingChannel::call_target().interceptors),
+      target_(DelegatingChannel::call_target()) {
   interceptors_.first = first;
   target_.interceptors = &interceptors_;
 }
