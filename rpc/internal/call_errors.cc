@@ -12,6 +12,8 @@ Status CancelledBefore() {
   return Status(StatusCode::CANCELLED, "Cancelled before the call began");
 }
 
+Status Cancelled() { return Status(StatusCode::CANCELLED, "CANCELLED"); }
+
 Status NoResponse() {
   return Status(StatusCode::UNIMPLEMENTED,
                 "No message returned for unary request");

@@ -11,6 +11,8 @@ namespace rpc::internal {
 
 Status ContextServedBefore();
 Status CancelledBefore();
+// By TryCancel, as it began.
+Status Cancelled();
 // The server's one response is missing.
 Status NoResponse();
 // The same on the server: its handler said OK, and wrote none.

@@ -83,7 +83,7 @@ bool ClientStream::WasCancelledEarly() {
       (context_->phase_.load() & ClientContext::kCancelled) == 0) {
     return false;
   }
-  status_ = Status(StatusCode::CANCELLED, "CANCELLED");
+  status_ = Cancelled();
   has_status_ = any_frame_ = true;
   return true;
 }

@@ -223,7 +223,7 @@ void ClientUnaryCall::Fail() {
 }
 
 ABSL_ATTRIBUTE_NOINLINE static void SetCancelled(Status& status) {
-  status = Status(StatusCode::CANCELLED, "CANCELLED");
+  status = Cancelled();
 }
 
 void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
