@@ -24,15 +24,14 @@ std::string_view ServiceOfPath(std::string_view path) {
 
 Server::Server(std::unique_ptr<ServerTransport> transport,
                const EndpointOptions& options)
-    : transport_(std::move(transport)),
+    : core_(new internal::ServerCore(std::move(transport))),
       executor_({.max_threads = options.handler_threads,
                  .max_queued = options.handler_queue}) {
-  core_.transport = transport_.get();
-  core_.encode_limits = internal::EncodeLimits(transport_->limits(),
-                                               options.max_send_message_bytes);
-  core_.max_metadata_bytes = options.max_metadata_bytes;
-  core_.max_waiting_calls = options.handler_queue;
-  core_.executor = &executor_;
+  core_->encode_limits = internal::EncodeLimits(core_->transport->limits(),
+                                                options.max_send_message_bytes);
+  core_->max_metadata_bytes = options.max_metadata_bytes;
+  core_->max_waiting_calls = options.handler_queue;
+  core_->executor = &executor_;
 }
 
 Server::~Server() { Shutdown(); }
@@ -48,7 +47,7 @@ absl::Status Server::RegisterService(Service* service, bool where_free) {
   for (const auto& method : service->methods_) {
     if (method->handler() == nullptr) continue;  // a generic service's
     const bool inserted =
-        methods_
+        core_->methods
             .emplace(std::piecewise_construct,
                      std::forward_as_tuple(method->name()),
                      std::forward_as_tuple(method->shared_handler(),
@@ -69,27 +68,28 @@ absl::Status Server::RegisterService(Service* service, bool where_free) {
 
 void Server::SetInterceptors(internal::ServerInterceptorFactories factories) {
   if (factories.empty()) return;
-  interceptor_factories_ = std::move(factories);
-  core_.interceptor_factories = &interceptor_factories_;
+  core_->interceptor_factories = std::move(factories);
   // Interceptors see calls of unknown methods, too.
-  if (!generic_.has_value()) SetGenericHandler(internal::UnknownMethod());
+  if (!core_->generic.has_value()) SetGenericHandler(internal::UnknownMethod());
 }
 
 bool Server::IsQuick() const {
-  return core_.interceptor_factories == nullptr &&
-         (!generic_.has_value() || generic_->handler.IsQuick()) &&
-         std::all_of(methods_.begin(), methods_.end(), [](const auto& method) {
-           return method.second.handler.IsQuick();
-         });
+  const internal::ServerCore& core = *core_;
+  return core.interceptor_factories.empty() &&
+         (!core.generic.has_value() || core.generic->handler.IsQuick()) &&
+         std::all_of(core.methods.begin(), core.methods.end(),
+                     [](const auto& method) {
+                       return method.second.handler.IsQuick();
+                     });
 }
 
 absl::Status Server::Start() {
   ServerSink* sink = this;
-  if (core_.interceptor_factories != nullptr) sink = &intercepting_sink_;
-  absl::Status status = transport_->Start(sink);
+  if (!core_->interceptor_factories.empty()) sink = &intercepting_sink_;
+  absl::Status status = core_->transport->Start(sink);
   if (status.ok() && IsQuick()) {
     for (ServerCompletionQueue* const queue : queues_) {
-      queue->SetServerTransport(transport_);
+      queue->SetServerTransport(core_->transport);
     }
   }
   queues_.clear();
@@ -105,11 +105,11 @@ void Server::ShutdownUntil(absl::Time deadline) {
     }
     shutting_down_ = true;
   }
-  for (auto& [path, method] : methods_) method.handler.Shutdown();
-  if (generic_.has_value()) generic_->handler.Shutdown();
-  transport_->Shutdown(deadline);
+  for (auto& [path, method] : core_->methods) method.handler.Shutdown();
+  if (core_->generic.has_value()) core_->generic->handler.Shutdown();
+  core_->transport->Shutdown(deadline);
   // No callback runs any more. Handlers on other threads may.
-  core_.detached.WaitForAll();
+  core_->detached.WaitForAll();
   absl::MutexLock lock(&mutex_);
   shut_down_ = true;
 }
@@ -137,9 +137,9 @@ Server::experimental_type::InProcessChannelWithInterceptors(
 }
 
 internal::ServerMethod* Server::FindMethod(std::string_view path) {
-  const auto found = methods_.find(path);
-  if (found != methods_.end()) return &found->second;
-  return generic_.has_value() ? &*generic_ : nullptr;
+  const auto found = core_->methods.find(path);
+  if (found != core_->methods.end()) return &found->second;
+  return core_->generic.has_value() ? &*core_->generic : nullptr;
 }
 
 const void* Server::OnMethod(std::string_view name) {
@@ -153,12 +153,15 @@ const void* Server::OnMethod(std::string_view name) {
 internal::ServerMethod& Server::WithOrigin(internal::ServerMethod& method,
                                            std::string_view origin) {
   const std::pair key(&method, std::string(origin));
-  absl::MutexLock lock(&origins_mutex_);
-  const auto found = with_origin_.find(key);
-  if (found != with_origin_.end()) return found->second;
+  internal::ServerCore& core = *core_;
+  absl::MutexLock lock(&core.origins_mutex);
+  const auto found = core.with_origin.find(key);
+  if (found != core.with_origin.end()) return found->second;
   auto decoded = internal::DecodeOrigin(origin);
-  if (decoded == nullptr || with_origin_.size() >= kMaxOrigins) return method;
-  return with_origin_
+  if (decoded == nullptr || core.with_origin.size() >= kMaxOrigins) {
+    return method;
+  }
+  return core.with_origin
       .emplace(std::piecewise_construct, std::forward_as_tuple(key),
                std::forward_as_tuple(method, std::move(decoded)))
       .first->second;
@@ -168,19 +171,19 @@ CallSink* Server::InterceptingSink::OnCall(const Call& call,
                                            IncomingFrame& frame) {
   auto* const method =
       static_cast<internal::ServerMethod*>(const_cast<void*>(call.method));
-  return internal::ServerCall::ServeIntercepted(&server_.core_, method, call,
-                                                frame);
+  return internal::ServerCall::ServeIntercepted(server_.core_.get(), method,
+                                                call, frame);
 }
 
 CallSink* Server::OnCall(const Call& call, IncomingFrame& frame) {
   if (ABSL_PREDICT_FALSE(call.method == nullptr)) return nullptr;
   auto* const method =
       static_cast<internal::ServerMethod*>(const_cast<void*>(call.method));
-  return internal::ServerCall::Serve(&core_, method, call, frame);
+  return internal::ServerCall::Serve(core_.get(), method, call, frame);
 }
 
 void Server::OnCutOff(CallHandle call) {
-  internal::ChildCalls::Get().Cancel({core_.transport, call});
+  internal::ChildCalls::Get().Cancel({core_->transport.get(), call});
 }
 
 }  // namespace rpc

@@ -48,7 +48,9 @@ class ServerInterface {
   // (absl::Time, or a time point of std::chrono's system or steady clock),
   // calls that still run then are cancelled: their clients get a status at
   // once, but handlers that are in the user's code must return (reactors:
-  // Finish) before this does.
+  // Finish) before this does. Not so calls by completion queues: the thread
+  // that takes their last events may be the one that shuts down, or take them
+  // when the server is gone.
   void Shutdown() { ShutdownUntil(absl::InfiniteFuture()); }
   template <class T>
   void Shutdown(const T& deadline) {
@@ -96,7 +98,7 @@ class Server final : public ServerInterface, private ServerSink {
   experimental_type experimental() { return experimental_type(this); }
 
   // The device in use ("soft0", "mlx5_0").
-  std::string device() const { return transport_->device(); }
+  std::string device() const { return core_->transport->device(); }
 
  private:
   friend class ServerBuilder;
@@ -108,11 +110,11 @@ class Server final : public ServerInterface, private ServerSink {
   // For methods that no service has; null: they are unknown.
   void SetGenericHandler(std::shared_ptr<internal::MethodHandler> handler) {
     if (handler == nullptr) return;
-    generic_.emplace(std::move(handler), internal::RpcMethod::BIDI_STREAMING);
+    core_->generic.emplace(std::move(handler),
+                           internal::RpcMethod::BIDI_STREAMING);
   }
   void SetContextAllocator(std::unique_ptr<ContextAllocator> allocator) {
-    core_.context_allocator = allocator.get();
-    context_allocator_ = std::move(allocator);
+    core_->context_allocator = std::move(allocator);
   }
   // Before Start, and after SetGenericHandler.
   void SetInterceptors(internal::ServerInterceptorFactories factories);
@@ -154,27 +156,21 @@ class Server final : public ServerInterface, private ServerSink {
   CallSink* OnCall(const Call& call, IncomingFrame& frame) override;
   void OnCutOff(CallHandle call) override;
 
-  // Destroyed from the last to the first: no thread runs a handler when the
-  // spare calls go.
-  std::unique_ptr<ContextAllocator> context_allocator_;
+  struct RemoveReference {
+    void operator()(internal::ServerCore* core) { core->RemoveReference(); }
+  };
+
   std::vector<std::shared_ptr<Service>> plugin_services_;
   std::string own_address_;  // where this process reaches it
   std::shared_ptr<HealthCheckServiceInterface> health_check_service_;
   bool user_chose_health_check_service_ = false;
   std::vector<std::string> service_names_;
-  std::map<std::string, internal::ServerMethod, std::less<>> methods_;
-  std::optional<internal::ServerMethod> generic_;
-  absl::Mutex origins_mutex_;
-  std::map<std::pair<const internal::ServerMethod*, std::string>,
-           internal::ServerMethod>
-      with_origin_ ABSL_GUARDED_BY(origins_mutex_);
-  internal::ServerInterceptorFactories interceptor_factories_;
   InterceptingSink intercepting_sink_{this};
   std::vector<ServerCompletionQueue*> queues_;  // until Start
-  // Threads in the queues' Next may still be in it when the server is gone.
-  const std::shared_ptr<ServerTransport> transport_;
+  // Destroyed after the executor: no thread runs a handler when the spare calls
+  // go.
+  const std::unique_ptr<internal::ServerCore, RemoveReference> core_;
   internal::Executor executor_;
-  internal::ServerCore core_;
 
   absl::Mutex mutex_;
   bool shutting_down_ ABSL_GUARDED_BY(mutex_) = false;

@@ -129,7 +129,7 @@ class AsyncServerCall final : public ServerStream {
   bool DecodeRequest(IncomingFrame& frame, Status* error) override;
   void Run() override;
   void RunTask() override {}
-  bool ArrivesLater() const override { return true; }
+  bool IsAsynchronous() const override { return true; }
   void OnEnded(bool cancelled) override;
   void OnComplete() override;
   void OnContextGone() override;

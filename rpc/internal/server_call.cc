@@ -78,7 +78,7 @@ CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
   if (self == nullptr) self = NewCall(*core, *method);
   self->Begin(core, method, call);
   self->interception_ = std::make_shared<ServerInterception>(
-      static_cast<InterceptedCall*>(self), core->interceptor_factories,
+      static_cast<InterceptedCall*>(self), &core->interceptor_factories,
       PathOfMethodName(call.path), method->type);
   ServerInterception* const sink = self->interception();
   // The handler may begin, and end, on any thread.
@@ -211,7 +211,7 @@ bool ServerCall::TakePending(Pending pending) {
 ABSL_ATTRIBUTE_NOINLINE void ServerCall::DoPending(bool ok) {
   if (TakePending(kPendingMetadata)) OnInitialMetadataSent(ok);
   if (TakePending(kPendingChildren)) {
-    ChildCalls::Get().Cancel({core_->transport, handle_});
+    ChildCalls::Get().Cancel({core_->transport.get(), handle_});
   }
 }
 
@@ -237,7 +237,7 @@ ABSL_ATTRIBUTE_NOINLINE void ServerCall::NoteCutOff() {
   // Before pending_ is looked at: TrySendInitialMetadata does it the other way
   // round, and one of the two sees the other.
   cut_off_.store(true, std::memory_order_seq_cst);
-  ChildCalls::Get().Cancel({core_->transport, handle_});
+  ChildCalls::Get().Cancel({core_->transport.get(), handle_});
   OnCutOff();
   // Started by OnCutOff: the handler may have finished since.
   if (owes_unsent_metadata()) {
@@ -270,24 +270,39 @@ void ServerCall::ReportUnsentMetadata() {
 void ServerCall::Complete() {
   OnComplete();
   context_->Clear();
-  ServerCore* const core = core_;
-  const bool detached = detached_;
+  if (ABSL_PREDICT_FALSE(detached_)) return CompleteDetached();
   if (ABSL_PREDICT_FALSE(!IsSmall())) {
     delete this;
-  } else if (ABSL_PREDICT_FALSE(detached)) {
+  } else {
+    method_->spare_calls.Give(this);
+  }
+}
+
+ABSL_ATTRIBUTE_NOINLINE void ServerCall::CompleteDetached() {
+  ServerCore* const core = core_;
+  const bool asynchronous = IsAsynchronous();
+  if (IsSmall()) {
     interception_.reset();
     // This thread may be none that calls come to.
     method_->spare_calls.GiveShared(this);
   } else {
-    method_->spare_calls.Give(this);
+    delete this;
   }
-  if (detached) core->detached.Remove();
+  if (asynchronous) {
+    core->RemoveReference();
+  } else {
+    core->detached.Remove();
+  }
 }
 
 void ServerCall::Detach() {
   if (detached_) return;
   detached_ = true;
-  core_->detached.Add();
+  if (IsAsynchronous()) {
+    core_->AddReference();
+  } else {
+    core_->detached.Add();
+  }
 }
 
 void ServerCall::RunOnExecutor() {
@@ -519,7 +534,7 @@ absl::StatusOr<Buffer> ServerCall::AllocateBuffer(size_t bytes) {
 // Added first: what cuts the call off after the look finds the child, and what
 // did before is seen by the look.
 ParentCall ServerCall::AddChild(const std::shared_ptr<ChildCall>& child) {
-  const ParentCall parent = {core_->transport, handle_};
+  const ParentCall parent = {core_->transport.get(), handle_};
   ChildCalls::Get().Add(parent, child);
   pending_.fetch_or(kPendingChildren, std::memory_order_acq_rel);
   if (closed() || IsCancelled()) ChildCalls::Get().Cancel(parent);

@@ -5,7 +5,8 @@
 // back for the next call. A call whose handler finishes within OnCall, which is
 // the common case, needs no atomic operation for that: OnClosed comes after
 // OnCall and on the transport's callbacks alone. Any other call is "detached":
-// counted, so that the server waits for it, and ended by exchanges on phase_.
+// counted, so that the server waits for it (or for an asynchronous one its
+// core), and ended by exchanges on phase_.
 //
 // On a server with interceptors a call is always detached, its sink is its
 // interception (server_interception.h), and what its handler sends goes through
@@ -78,9 +79,10 @@ class ServerCall : public CallSink,
   virtual bool DecodeRequest(IncomingFrame& frame, Status* error) = 0;
   // The client's only message, once DecodeRequest took it in; none: it streams.
   virtual MessageRef request() { return MessageRef(); }
-  // Whether interceptors see it when it is bound to a user's context, and not
-  // before Run.
-  virtual bool ArrivesLater() const { return false; }
+  // Whether the user has the events of its end: the server does not wait for
+  // them. Interceptors see such a call when it is bound to the user's context,
+  // and not before Run.
+  virtual bool IsAsynchronous() const { return false; }
   // The call was cut off; once, before it is completed.
   virtual void OnCutOff() {}
   // It ended in order; of calls with interceptors.
@@ -268,6 +270,7 @@ class ServerCall : public CallSink,
   Status CheckHeaderSize(const Status& status, size_t bytes) const;
   bool TakePending(Pending pending);
   void DoPending(bool ok);
+  void CompleteDetached();
 
   // Written by the transport's callbacks, but for phase_ and the flags.
   ServerContextBase* context_;

@@ -10,7 +10,7 @@ namespace rpc::internal {
 
 void ServerCall::Arrive(const Status& error) {
   const auto go_on = [this, error] { error.ok() ? Run() : Refuse(error); };
-  if (ArrivesLater()) return go_on();
+  if (IsAsynchronous()) return go_on();
   interception_->Arrive(error.ok() ? request() : MessageRef(), go_on);
 }
 

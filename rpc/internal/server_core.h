@@ -7,9 +7,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
+#include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "rpc/internal/executor.h"
 #include "rpc/internal/free_list.h"
@@ -19,17 +25,14 @@
 #include "rpc/internal/received_metadata.h"
 #include "rpc/internal/rpc_method.h"
 #include "rpc/internal/server_interception.h"
+#include "rpc/server_context.h"
 #include "rpc/transport.h"
-
-namespace rpc {
-class ContextAllocator;
-}  // namespace rpc
 
 namespace rpc::internal {
 
 // Calls that go on after the transport's callback which brought them: a handler
 // on another thread, a reactor that was not finished. A server waits for them
-// before it goes.
+// before it goes; not for asynchronous ones, which hold its core.
 class DetachedCalls {
  public:
   void Add() { count_.fetch_add(1, std::memory_order_relaxed); }
@@ -46,18 +49,6 @@ class DetachedCalls {
   // One is the server's own, so that a zero comes only in WaitForAll.
   std::atomic<int64_t> count_{1};
   Event none_left_;
-};
-
-struct ServerCore {
-  ServerTransport* transport = nullptr;
-  EncodeLimits encode_limits;
-  size_t max_metadata_bytes = 0;  // received
-  size_t max_waiting_calls = 0;   // of a method, for a thread or a request
-  Executor* executor = nullptr;
-  ContextAllocator* context_allocator = nullptr;  // or none
-  // Null: calls have no interceptors.
-  const ServerInterceptorFactories* interceptor_factories = nullptr;
-  DetachedCalls detached;
 };
 
 // A method of a server. Its handler lives as long, whatever becomes of the
@@ -82,6 +73,37 @@ struct ServerMethod {
   const std::shared_ptr<const ReceivedMetadata> origin;  // null: none
   HandlerPacer pacer;
   FreeList spare_calls;  // of ServerCall
+};
+
+// What all calls of a server share. It stays for asynchronous calls that the
+// user has not taken the last event of, which may be after the server is gone;
+// they are closed then, so that nothing is asked of the transport any more.
+struct ServerCore {
+  explicit ServerCore(std::unique_ptr<ServerTransport> server_transport)
+      : transport(std::move(server_transport)) {}
+
+  // The server has one, and so has each asynchronous call.
+  void AddReference() { references.fetch_add(1, std::memory_order_relaxed); }
+  void RemoveReference() {
+    if (references.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+  }
+
+  std::atomic<int64_t> references{1};
+  // Threads in the queues' Next may still be in it when the server is gone.
+  const std::shared_ptr<ServerTransport> transport;
+  EncodeLimits encode_limits;
+  size_t max_metadata_bytes = 0;  // received
+  size_t max_waiting_calls = 0;   // of a method, for a thread or a request
+  Executor* executor = nullptr;
+  std::unique_ptr<ContextAllocator> context_allocator;  // or none
+  // None: calls have no interceptors.
+  ServerInterceptorFactories interceptor_factories;
+  std::map<std::string, ServerMethod, std::less<>> methods;  // by path
+  std::optional<ServerMethod> generic;  // for methods that no service has
+  absl::Mutex origins_mutex;
+  std::map<std::pair<const ServerMethod*, std::string>, ServerMethod>
+      with_origin ABSL_GUARDED_BY(origins_mutex);
+  DetachedCalls detached;
 };
 
 }  // namespace rpc::internal

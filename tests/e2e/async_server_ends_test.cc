@@ -384,31 +384,50 @@ TEST_F(AsyncServerShutdownTest, ItWaitsForCalls) {
   EXPECT_FALSE(asked.context.IsCancelled());
 }
 
-TEST_F(AsyncServerShutdownTest, AtItsDeadlineItCancelsThem) {
+// Their events are for a thread that may be the one that shuts down.
+TEST_F(AsyncServerEndsTest, AtTheShutdownsDeadlineCallsAreCancelled) {
   AskedChat asked;
   asked.context.AsyncNotifyWhenDone(Tag(kDone));
   TimedContext context;
   const auto stream = Open(&context, asked);
   Parcel request;
   asked.responder.Read(&request, Tag(kRead));
-  ShutDownMeanwhile(absl::Now());
+  MadeUnary made;
+  Make(made, Parcel(), Tag(kRecv));
+  AwaitArrival();
+  AskedUnary unary;  // with a call at once, whose event nobody takes yet
+  Ask(unary, Tag(kWrite));
+  server().Shutdown(absl::Now() + absl::Milliseconds(20));
   EXPECT_TRUE(HasCode(EndOf(*stream), rpc::StatusCode::UNAVAILABLE));
+  EXPECT_TRUE(made_.Comes(kRecv));
+  EXPECT_TRUE(HasCode(made.status, rpc::StatusCode::UNAVAILABLE));
   EXPECT_TRUE(served().Comes(kRead, false));
   EXPECT_TRUE(served().Comes(kDone));
-  ExpectWaiting();
+  EXPECT_TRUE(served().Comes(kWrite));
+  EXPECT_TRUE(unary.context.IsCancelled());
+  unary.responder.Finish(Parcel(), rpc::Status::OK, Tag(kWrite));
+  EXPECT_TRUE(served().Comes(kWrite, false));
   FinishInVain(asked);
-  AwaitReturn();
 }
 
-TEST_F(AsyncServerShutdownTest, ItWaitsForContextsToGo) {
-  std::optional<AskedChat> asked(std::in_place);
-  TimedContext context;
-  const auto stream = Open(&context, *asked);
-  ShutDownMeanwhile(absl::Now());
-  EXPECT_TRUE(HasCode(EndOf(*stream), rpc::StatusCode::UNAVAILABLE));
-  ExpectWaiting();
-  asked.reset();
-  AwaitReturn();
+// What is left of a call is the user's, and may outlive all the rest.
+TEST_F(AsyncServerEndsTest, CallsMayOutliveTheServer) {
+  AskedChat finished;
+  std::optional<AskedChat> forgotten(std::in_place);
+  TimedContext contexts[2];
+  const auto first = Open(&contexts[0], finished);
+  const auto second = Open(&contexts[1], *forgotten);
+  Parcel request;
+  finished.responder.Read(&request, Tag(kRead));
+  server().Shutdown(absl::Now());
+  EXPECT_TRUE(HasCode(EndOf(*first), rpc::StatusCode::UNAVAILABLE));
+  EXPECT_TRUE(HasCode(EndOf(*second), rpc::StatusCode::UNAVAILABLE));
+  server_.reset();
+  EXPECT_TRUE(served().Comes(kRead, false));
+  EXPECT_TRUE(finished.context.AllocateBuffer(1).ok());
+  finished.context.TryCancel();
+  FinishInVain(finished);
+  forgotten.reset();
 }
 
 // ---- Misuse.

@@ -66,8 +66,10 @@ class AsyncServerFixture : public testing::Test {
   // Requests that are left are answered with false, and nobody looks.
   void TearDown() override {
     served_.reset();
-    if (!server_->ok()) return;
-    server_->server().Shutdown(absl::Now());
+    if (server_.has_value()) {
+      if (!server_->ok()) return;
+      server_->server().Shutdown(absl::Now());
+    }
     queue_->Shutdown();
     void* tag;
     bool ok;
