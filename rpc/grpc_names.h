@@ -1,8 +1,11 @@
 // Names without a namespace that gRPC C++ programs take from gRPC's C headers,
 // so that they need no change: the connectivity states, the words for
 // compression, what calls propagate, the channel arguments, and GPR_ASSERT.
-// Where gRPC's own headers came first, theirs stay; but GPR_ASSERT is Verbena's
-// then, too, as gRPC's needs its library.
+//
+// gRPC's C headers, <grpc/grpc.h> and the like, may be included too, before
+// this or after: the types and constants that a Channel takes and gives are
+// Verbena's all the same, and so is GPR_ASSERT, as gRPC's needs its library.
+// gRPC's C++ headers have to come first; then its names stay gRPC's.
 #ifndef VERBENA_RPC_GRPC_NAMES_H_
 #define VERBENA_RPC_GRPC_NAMES_H_
 
@@ -25,7 +28,31 @@ namespace rpc::internal {
        ? static_cast<void>(0)   \
        : ::rpc::internal::AssertionFailed(#condition, __FILE__, __LINE__))
 
-#ifndef GRPC_IMPL_CODEGEN_CONNECTIVITY_STATE_H
+#ifndef GRPCPP_IMPL_CODEGEN_CONFIG_H
+#if __has_include(<grpc/impl/codegen/connectivity_state.h>)
+// They have enumerations of these names. Read now, they are not read again, and
+// from here on the names mean the ones below.
+#include <grpc/impl/codegen/compression_types.h>
+#include <grpc/impl/codegen/connectivity_state.h>
+#define grpc_connectivity_state verbena_grpc_connectivity_state
+#define GRPC_CHANNEL_IDLE verbena_GRPC_CHANNEL_IDLE
+#define GRPC_CHANNEL_CONNECTING verbena_GRPC_CHANNEL_CONNECTING
+#define GRPC_CHANNEL_READY verbena_GRPC_CHANNEL_READY
+#define GRPC_CHANNEL_TRANSIENT_FAILURE verbena_GRPC_CHANNEL_TRANSIENT_FAILURE
+#define GRPC_CHANNEL_SHUTDOWN verbena_GRPC_CHANNEL_SHUTDOWN
+#define grpc_compression_algorithm verbena_grpc_compression_algorithm
+#define grpc_compression_level verbena_grpc_compression_level
+#define GRPC_COMPRESS_NONE verbena_GRPC_COMPRESS_NONE
+#define GRPC_COMPRESS_DEFLATE verbena_GRPC_COMPRESS_DEFLATE
+#define GRPC_COMPRESS_GZIP verbena_GRPC_COMPRESS_GZIP
+#define GRPC_COMPRESS_ALGORITHMS_COUNT verbena_GRPC_COMPRESS_ALGORITHMS_COUNT
+#define GRPC_COMPRESS_LEVEL_NONE verbena_GRPC_COMPRESS_LEVEL_NONE
+#define GRPC_COMPRESS_LEVEL_LOW verbena_GRPC_COMPRESS_LEVEL_LOW
+#define GRPC_COMPRESS_LEVEL_MED verbena_GRPC_COMPRESS_LEVEL_MED
+#define GRPC_COMPRESS_LEVEL_HIGH verbena_GRPC_COMPRESS_LEVEL_HIGH
+#define GRPC_COMPRESS_LEVEL_COUNT verbena_GRPC_COMPRESS_LEVEL_COUNT
+#endif
+
 using grpc_connectivity_state = ::rpc::ConnectivityState;
 inline constexpr grpc_connectivity_state GRPC_CHANNEL_IDLE =
     ::rpc::ConnectivityState::kIdle;
@@ -37,9 +64,7 @@ inline constexpr grpc_connectivity_state GRPC_CHANNEL_TRANSIENT_FAILURE =
     ::rpc::ConnectivityState::kTransientFailure;
 inline constexpr grpc_connectivity_state GRPC_CHANNEL_SHUTDOWN =
     ::rpc::ConnectivityState::kShutdown;
-#endif
 
-#ifndef GRPC_IMPL_CODEGEN_COMPRESSION_TYPES_H
 using grpc_compression_algorithm = ::rpc::CompressionAlgorithm;
 using grpc_compression_level = ::rpc::CompressionLevel;
 inline constexpr grpc_compression_algorithm GRPC_COMPRESS_NONE =
