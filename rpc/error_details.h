@@ -50,7 +50,7 @@ inline Status ExtractErrorDetails(const Status& /*from*/, std::nullptr_t) {
 }
 
 // `*to` gets code and text of `from`, and all of `from` as details. UNKNOWN in
-// place of what is not a code; an OK status has neither text nor details.
+// place of what is not a code.
 // FAILED_PRECONDITION where `to` is null.
 template <class T>
 Status SetErrorDetails(const T& from, Status* to) {

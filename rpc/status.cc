@@ -57,7 +57,7 @@ const char* StatusCodeName(StatusCode code) {
 Status::Status(StatusCode code, const std::string& error_message,
                const std::string& error_details)
     : code_(code) {
-  if (ok() || (error_message.empty() && error_details.empty())) return;
+  if (error_message.empty() && error_details.empty()) return;
   text_ = std::make_unique<const Text>(Text{error_message, error_details});
 }
 

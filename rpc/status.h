@@ -69,7 +69,7 @@ class [[nodiscard]] Status {
   Status(StatusCode code, const std::string& error_message)
       : Status(code, error_message, std::string()) {}
   // `error_details` are bytes for the application, usually a serialized
-  // google.rpc.Status. Text and details of an OK status are dropped.
+  // google.rpc.Status. A client gets no text and no details with OK.
   Status(StatusCode code, const std::string& error_message,
          const std::string& error_details);
 

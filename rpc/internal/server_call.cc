@@ -44,6 +44,7 @@ ABSL_ATTRIBUTE_NOINLINE ServerCall* NewCall(const ServerCore& core,
 }
 
 void WriteStatusText(const Status& status, HeaderBlockWriter& writer) {
+  if (status.ok()) return;
   const std::string message = status.error_message();
   if (!message.empty()) writer.Add(HeaderKind::kStatusMessage, "", message);
   const std::string details = status.error_details();

@@ -91,13 +91,13 @@ TEST(ErrorDetailsTest, WhatIsNoCodeIsUnknown) {
   }
 }
 
-TEST(ErrorDetailsTest, AnOkStatusHasNone) {
+TEST(ErrorDetailsTest, AnOkStatusMayHaveThem) {
   google::rpc::Status details = Exhausted();
   details.set_code(StatusCode::OK);
   Status status = Status::CANCELLED;
   ASSERT_TRUE(SetErrorDetails(details, &status).ok());
   EXPECT_TRUE(status.ok());
-  EXPECT_EQ(status.error_details(), "");
+  EXPECT_EQ(status.error_details(), details.SerializeAsString());
 }
 
 TEST(ErrorDetailsTest, TheProtoHasGooglesNamesAndNumbers) {

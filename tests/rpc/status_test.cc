@@ -34,11 +34,12 @@ TEST(StatusTest, CopiesAndMoves) {
   EXPECT_EQ(copy.error_details(), "details");
 }
 
-TEST(StatusTest, OkHasNoText) {
+TEST(StatusTest, OkMayHaveText) {
   const Status status(StatusCode::OK, "text", "details");
   EXPECT_TRUE(status.ok());
-  EXPECT_EQ(status.error_message(), "");
-  EXPECT_EQ(status.error_details(), "");
+  EXPECT_EQ(status.error_message(), "text");
+  EXPECT_EQ(status.error_details(), "details");
+  EXPECT_TRUE(status.ToAbslStatus().ok());
 }
 
 TEST(StatusTest, ToAbslAndBack) {

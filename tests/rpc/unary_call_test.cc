@@ -174,6 +174,27 @@ TEST_P(UnaryCallTest, EveryStatusCode) {
   EXPECT_TRUE(Say(&context, SayRequest(), &response).ok());
 }
 
+// With OK comes the response, and no text, in a frame of any kind.
+TEST_P(UnaryCallTest, TextOfAnOkStatusStaysOnTheServer) {
+  for (const bool with_metadata : {false, true}) {
+    ClientContext context;
+    SayRequest request;
+    SayResponse response;
+    request.set_text("seen");
+    request.set_status_message("fine");
+    request.set_status_details("details");
+    if (with_metadata) context.AddMetadata("user", "ada");
+    request.set_echo_metadata(with_metadata);
+    const Status status = Say(&context, request, &response);
+    EXPECT_TRUE(status.ok());
+    EXPECT_EQ(status.error_message(), "");
+    EXPECT_EQ(status.error_details(), "");
+    EXPECT_EQ(response.text(), "seen");
+    EXPECT_EQ(context.GetServerTrailingMetadata().size(),
+              with_metadata ? 1 : 0);
+  }
+}
+
 TEST_P(UnaryCallTest, CodeThatDoesNotExistBecomesUnknown) {
   ClientContext context;
   SayRequest request;
