@@ -1,7 +1,6 @@
 #include "rpc/internal/callback_unary_handler.h"
 
 #include <exception>
-#include <utility>
 
 #include "absl/base/optimization.h"
 #include "rpc/internal/thrown.h"
@@ -21,7 +20,7 @@ void CallbackServerCall::Run() {
   if (ABSL_PREDICT_FALSE(reactor == nullptr)) {
     return Finish(Status(StatusCode::UNIMPLEMENTED, ""));
   }
-  reactor_ = reactor;
+  reactor_.store(reactor, std::memory_order_release);
   if (reactor == &context_.default_reactor_) return;
   if (ABSL_PREDICT_FALSE(interception() != nullptr) &&
       interception()->ComesSecond()) {
@@ -52,11 +51,13 @@ void CallbackServerCall::OnInitialMetadataUnsent() {
 // The default reactor is bound already, and does not listen.
 void CallbackServerCall::OnCutOff() {
   if (interception() != nullptr && !interception()->ComesSecond()) return;
-  if (reactor_ != nullptr) reactor_->OnCancel();
+  ServerUnaryReactor* const reactor = reactor_.load(std::memory_order_acquire);
+  if (reactor != nullptr) reactor->OnCancel();
 }
 
 void CallbackServerCall::OnInitialMetadataSent(bool ok) {
-  if (reactor_ != nullptr) reactor_->OnSendInitialMetadataDone(ok);
+  ServerUnaryReactor* const reactor = reactor_.load(std::memory_order_acquire);
+  if (reactor != nullptr) reactor->OnSendInitialMetadataDone(ok);
 }
 
 void CallbackServerCall::CompleteLate() {
@@ -64,8 +65,9 @@ void CallbackServerCall::CompleteLate() {
 }
 
 void CallbackServerCall::OnComplete() {
-  ServerUnaryReactor* const reactor = std::exchange(reactor_, nullptr);
+  ServerUnaryReactor* const reactor = reactor_.load(std::memory_order_acquire);
   if (reactor == nullptr) return;
+  reactor_.store(nullptr, std::memory_order_relaxed);
   reactor->Unbind();
   reactor->OnDone();
 }

@@ -3,6 +3,7 @@
 #ifndef VERBENA_RPC_INTERNAL_CALLBACK_UNARY_HANDLER_H_
 #define VERBENA_RPC_INTERNAL_CALLBACK_UNARY_HANDLER_H_
 
+#include <atomic>
 #include <functional>
 #include <utility>
 
@@ -52,7 +53,9 @@ class CallbackServerCall : public ServerCall, private ServerCallbackUnary {
 
   CallbackServerContext own_context_;
   CallbackServerContext& context_;
-  ServerUnaryReactor* reactor_ = nullptr;  // null: the handler gave none
+  // Null: the handler gave none, or not yet. The default reactor may have
+  // metadata sent, which is told on another thread, before that is known here.
+  std::atomic<ServerUnaryReactor*> reactor_{nullptr};
 };
 
 template <class Request, class Response>
