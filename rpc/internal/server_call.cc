@@ -36,11 +36,27 @@ ABSL_ATTRIBUTE_NOINLINE Status NoMessage() {
       "the client of this method sends a message, and there was none");
 }
 
-ABSL_ATTRIBUTE_NOINLINE ServerCall* NewCall(const ServerCore& core,
-                                            const ServerMethod& method) {
+// Where there is no small one to take, or a large one is due.
+ABSL_ATTRIBUTE_NOINLINE ServerCall* LargeOrNewCall(const ServerCore& core,
+                                                   ServerMethod& method) {
+  if (FreeListNode* const large = method.large_calls.Take()) {
+    return static_cast<ServerCall*>(large);
+  }
   return core.context_allocator == nullptr
              ? method.handler.NewCall()
              : method.handler.NewCallWith(*core.context_allocator);
+}
+
+inline ServerCall* SpareOrNewCall(const ServerCore& core, ServerMethod& method,
+                                  const IncomingFrame& frame) {
+  if (ABSL_PREDICT_TRUE(frame.message.size() <=
+                        ServerCall::kMaxRetainedBytes)) {
+    FreeListNode* const spare = method.spare_calls.Take();
+    if (ABSL_PREDICT_TRUE(spare != nullptr)) {
+      return static_cast<ServerCall*>(spare);
+    }
+  }
+  return LargeOrNewCall(core, method);
 }
 
 void WriteStatusText(const Status& status, HeaderBlockWriter& writer) {
@@ -56,8 +72,7 @@ void WriteStatusText(const Status& status, HeaderBlockWriter& writer) {
 CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
                             const ServerSink::Call& call,
                             IncomingFrame& frame) {
-  auto* self = static_cast<ServerCall*>(method->spare_calls.Take());
-  if (ABSL_PREDICT_FALSE(self == nullptr)) self = NewCall(*core, *method);
+  ServerCall* const self = SpareOrNewCall(*core, *method, frame);
   self->Begin(core, method, call);
   Status error;
   const bool accepted = self->Accept(frame, &error);
@@ -75,8 +90,7 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
 CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
                                        const ServerSink::Call& call,
                                        IncomingFrame& frame) {
-  auto* self = static_cast<ServerCall*>(method->spare_calls.Take());
-  if (self == nullptr) self = NewCall(*core, *method);
+  ServerCall* const self = SpareOrNewCall(*core, *method, frame);
   self->Begin(core, method, call);
   self->interception_ = std::make_shared<ServerInterception>(
       static_cast<InterceptedCall*>(self), &core->interceptor_factories,
@@ -101,7 +115,7 @@ void ServerCall::Begin(ServerCore* core, ServerMethod* method,
   finished_here_.store(false, std::memory_order_relaxed);
   pending_.store(0, std::memory_order_relaxed);
   detached_ = initial_metadata_sent_ = false;
-  moved_bytes_ = 0;
+  moved_bytes_ = ABSL_PREDICT_TRUE(IsSmall()) ? 0 : kLarge;
   arrival_ = &call;
   transport_cut_off_ = call.cut_off;
   context_->call_ = this;
@@ -170,7 +184,7 @@ bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, MessageRef request,
   if (ABSL_PREDICT_FALSE(!frame.has_message) && !IsOneMessage(frame, error)) {
     return false;
   }
-  moved_bytes_ = frame.message.size();
+  moved_bytes_ += frame.message.size();
   if (!frame.attachment.empty()) {
     context_->received_attachment_ = std::move(frame.attachment);
   }
@@ -272,22 +286,28 @@ void ServerCall::Complete() {
   OnComplete();
   context_->Clear();
   if (ABSL_PREDICT_FALSE(detached_)) return CompleteDetached();
-  if (ABSL_PREDICT_FALSE(!IsSmall())) {
-    delete this;
+  if (ABSL_PREDICT_FALSE(!IsSmall())) return KeepOrDelete();
+  method_->spare_calls.Give(this);
+}
+
+ABSL_ATTRIBUTE_NOINLINE void ServerCall::KeepOrDelete() {
+  const bool was_needed = (moved_bytes_ & ~kLarge) > kMaxRetainedBytes;
+  if (moved_bytes_ != kNeverKept && was_needed) {
+    method_->large_calls.Give(this);
   } else {
-    method_->spare_calls.Give(this);
+    delete this;
   }
 }
 
 ABSL_ATTRIBUTE_NOINLINE void ServerCall::CompleteDetached() {
   ServerCore* const core = core_;
   const bool asynchronous = IsAsynchronous();
+  interception_.reset();
   if (IsSmall()) {
-    interception_.reset();
     // This thread may be none that calls come to.
     method_->spare_calls.GiveShared(this);
   } else {
-    delete this;
+    KeepOrDelete();
   }
   if (asynchronous) {
     core->RemoveReference();

@@ -46,8 +46,8 @@ class ServerCall : public CallSink,
                    protected ServerCallControl,
                    protected Executor::Task {
  public:
-  // An object that moved more than this in a call is not kept for another: its
-  // messages may hold as much.
+  // One whose object moved more than this in a call is large from then on: its
+  // messages may hold as much, so that few are kept.
   static constexpr uint64_t kMaxRetainedBytes = 64 << 10;
 
   ~ServerCall() override = default;
@@ -206,8 +206,8 @@ class ServerCall : public CallSink,
            (interception_ != nullptr && interception_->finished());
   }
   // It is not kept for another call. REQUIRES: finished().
-  void KeepNoMore() { moved_bytes_ = kMaxRetainedBytes + 1; }
-  // Whether it is kept for another call. REQUIRES: finished().
+  void KeepNoMore() { moved_bytes_ = kNeverKept; }
+  // REQUIRES: finished().
   bool IsSmall() const { return moved_bytes_ <= kMaxRetainedBytes; }
   ServerMethod& method() const { return *method_; }
   absl::Time deadline() const { return context_->deadline_; }
@@ -271,6 +271,8 @@ class ServerCall : public CallSink,
   bool TakePending(Pending pending);
   void DoPending(bool ok);
   void CompleteDetached();
+  // Complete of one that is not small.
+  void KeepOrDelete();
 
   // Written by the transport's callbacks, but for phase_ and the flags.
   ServerContextBase* context_;
@@ -286,7 +288,9 @@ class ServerCall : public CallSink,
   const std::atomic<bool>* transport_cut_off_ = nullptr;
   bool detached_ = false;
   bool initial_metadata_sent_ = false;
-  uint64_t moved_bytes_ = 0;
+  static constexpr uint64_t kNeverKept = UINT64_MAX;
+  static constexpr uint64_t kLarge = uint64_t{1} << 63;
+  uint64_t moved_bytes_ = 0;  // in this call; kLarge more of one that was large
   // What came before the message; null: it is here.
   std::unique_ptr<IncomingFrame> gathered_;
   const ServerSink::Call* arrival_ = nullptr;  // valid within OnCall

@@ -20,6 +20,7 @@
 #include "rpc/internal/executor.h"
 #include "rpc/internal/free_list.h"
 #include "rpc/internal/handler_pacer.h"
+#include "rpc/internal/large_spares.h"
 #include "rpc/internal/message_codec.h"
 #include "rpc/internal/method_handler.h"
 #include "rpc/internal/received_metadata.h"
@@ -72,7 +73,9 @@ struct ServerMethod {
   const RpcMethod::RpcType type;
   const std::shared_ptr<const ReceivedMetadata> origin;  // null: none
   HandlerPacer pacer;
-  FreeList spare_calls;  // of ServerCall
+  // Of ServerCall.
+  FreeList spare_calls;
+  LargeSpares large_calls;
 };
 
 // What all calls of a server share. It stays for asynchronous calls that the
