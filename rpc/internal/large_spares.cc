@@ -37,9 +37,7 @@ class LargeSpares::Shelf final : public std::enable_shared_from_this<Shelf>,
   }
 
  private:
-  void SetAlarm() {
-    AlarmClock::Get().Set(this, absl::Now() + kIdleTimeout);
-  }
+  void SetAlarm() { AlarmClock::Get().Set(this, absl::Now() + kIdleTimeout); }
 
   void OnTime() override {
     FreeListStack idle;
