@@ -109,22 +109,25 @@ std::string ClientContext::debug_error_string() const {
                       std::string(received_->status_message()));
 }
 
-void ClientContext::SetCancelListener(
+void ClientContext::AddCancelListener(
     std::shared_ptr<internal::CancelListener> listener) {
-  absl::MutexLock lock(&sent_->mutex);
-  sent_->cancel_listener = std::move(listener);
+  {
+    absl::MutexLock lock(&sent_->mutex);
+    sent_->cancel_listeners.push_back(listener);
+  }
+  if (phase_.load() & kCancelled) listener->OnTryCancel();
 }
 
 void ClientContext::TryCancel() {
   const uint32_t before =
       phase_.fetch_or(kCancelled, std::memory_order_acq_rel);
   if (sent_ != nullptr) {
-    std::shared_ptr<internal::CancelListener> listener;
+    std::vector<std::shared_ptr<internal::CancelListener>> listeners;
     {
       absl::MutexLock lock(&sent_->mutex);
-      listener = sent_->cancel_listener;
+      listeners = sent_->cancel_listeners;
     }
-    if (listener != nullptr) listener->OnTryCancel();
+    for (const auto& listener : listeners) listener->OnTryCancel();
   }
   // Not started: whoever starts it sees the bit.
   if ((before & kStarted) == 0 || (before & kOver) != 0) return;

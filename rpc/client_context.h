@@ -22,6 +22,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
@@ -46,6 +47,7 @@ class CallbackServerContext;
 class ServerContextBase;
 namespace internal {
 class ClientAsyncCall;
+class ClientReactorStream;
 class ClientInterception;
 class ClientStream;
 class ClientUnaryCall;
@@ -114,8 +116,10 @@ class ClientContext {
     return sent_ == nullptr ? nullptr : sent_->credentials;
   }
 
-  // The call begins at once all the same; but the queue API's StartCall gives
-  // no event then, as gRPC's does not.
+  // A stream of reactors that is written begins with what is written first
+  // then, or when it is cancelled or its deadline passes: until then OnDone
+  // does not come. Others begin at once all the same; but the queue API's
+  // StartCall gives no event, as gRPC's does not.
   void set_initial_metadata_corked(bool corked) { sent().corked = corked; }
 
   // Remembered, and without effect.
@@ -188,6 +192,7 @@ class ClientContext {
  private:
   friend class internal::ClientInterception;
   friend class internal::ClientAsyncCall;
+  friend class internal::ClientReactorStream;
   friend class internal::ClientStream;
   friend class internal::ClientUnaryCall;
   friend class testing::ClientContextTestPeer;
@@ -226,17 +231,18 @@ class ClientContext {
     std::string authority;
     std::shared_ptr<CallCredentials> credentials;
     struct census_context* census = nullptr;
-    // Of a call with interceptors: hears of TryCancel. A parent may cancel the
-    // call before it begins.
+    // Hear of TryCancel, in their order. A parent may cancel the call before it
+    // begins.
     absl::Mutex mutex;
-    std::shared_ptr<internal::CancelListener> cancel_listener
+    std::vector<std::shared_ptr<internal::CancelListener>> cancel_listeners
         ABSL_GUARDED_BY(mutex);
     // Goes first: it waits for whoever is cancelling the call.
     std::unique_ptr<Parent> parent;
   };
   SentMetadata& sent();
-  // REQUIRES: sent_ is not null.
-  void SetCancelListener(std::shared_ptr<internal::CancelListener> listener);
+  // Whoever cancelled it before is told to `listener` now. REQUIRES: sent_ is
+  // not null.
+  void AddCancelListener(std::shared_ptr<internal::CancelListener> listener);
 
   // Encodes what the context says besides its deadline, and looks at what a
   // parent says. REQUIRES: sent_ is not null.

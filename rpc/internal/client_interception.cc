@@ -272,10 +272,7 @@ std::shared_ptr<ClientInterception> ClientInterception::Create(
   if (target.interceptors == nullptr || context->used_) return nullptr;
   std::shared_ptr<ClientInterception> interception(
       new ClientInterception(target, method, context));
-  context->SetCancelListener(interception);
-  if (context->phase_.load() & ClientContext::kCancelled) {
-    interception->OnTryCancel();
-  }
+  context->AddCancelListener(interception);
   return interception;
 }
 

@@ -1,8 +1,14 @@
 #include "rpc/internal/client_reactor_stream.h"
 
+#include <atomic>
+#include <memory>
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "rpc/internal/alarm_clock.h"
 #include "rpc/internal/callback_scope.h"
+#include "rpc/internal/cancel_listener.h"
 
 namespace rpc::internal {
 
@@ -20,13 +26,53 @@ void ClientStreamReactor::AddMultipleHolds(int holds) {
 
 void ClientStreamReactor::RemoveHold() { stream_->RemoveHold(); }
 
+// ---- A call that waits for what is written first.
+
+// It begins, to end at once, also when it is cancelled or its deadline passes.
+// Until then nothing else can end it, so that the stream is there.
+class ClientReactorStream::Cork final
+    : public CancelListener,
+      public std::enable_shared_from_this<Cork>,
+      private AlarmClock::Alarm {
+ public:
+  explicit Cork(ClientReactorStream* stream) : stream_(stream) {}
+
+  void Watch(ClientContext& context) {
+    if (context.deadline_ != absl::InfiniteFuture()) {
+      waiting_ = shared_from_this();
+      AlarmClock::Get().Set(this, context.deadline_);
+    }
+    context.AddCancelListener(shared_from_this());
+  }
+
+  // Lets the call begin, unless it has.
+  void Pull() {
+    ClientReactorStream* const stream = stream_.exchange(nullptr);
+    if (stream == nullptr) return;
+    if (AlarmClock::Get().Cancel(this)) waiting_.reset();
+    stream->LaunchCorked();
+  }
+
+ private:
+  void OnTryCancel() override { Pull(); }
+  void OnTime() override {
+    const std::shared_ptr<Cork> self = std::move(waiting_);
+    Pull();
+  }
+
+  std::atomic<ClientReactorStream*> stream_;  // null: it was let go
+  std::shared_ptr<Cork> waiting_;             // itself, while the alarm is set
+};
+
 // ---- The stream.
 
 ClientReactorStream::ClientReactorStream(std::shared_ptr<ClientStream> stream,
+                                         ClientContext* context,
                                          ConstMessageRef request,
                                          MessageRef response,
                                          ClientStreamReactor* reactor)
     : stream_(std::move(stream)),
+      context_(*context),
       reactor_(*reactor),
       request_(request),
       response_(response) {}
@@ -39,21 +85,48 @@ void ClientReactorStream::Create(ChannelInterface* channel,
   reactor->stream_ = new ClientReactorStream(
       ClientStream::Create(channel, method, context,
                            ClientStream::Completions::kMayTakeLong),
-      request, response, reactor);
+      context, request, response, reactor);
 }
 
 // The hold that is there from the start is that of the call's end. The others
-// are of the initial metadata, and of this function. The server may answer
-// before the stream knows its call well enough for what reactions begin.
+// are of the initial metadata, and of this function.
 void ClientReactorStream::StartCall() {
   UserScope scope;
   Pause();
   Hold(2);
   stream_->WaitForInitialMetadata(&metadata_);
   stream_->WaitForEnd(&closed_);
+  std::shared_ptr<Cork> cork;
+  if (IsCorked()) {
+    absl::MutexLock lock(&early_mutex_);
+    if (!early_.message.has_message() && !early_.writes_done) {
+      cork = cork_ = std::make_shared<Cork>(this);
+    }
+  }
+  if (cork != nullptr) {
+    cork->Watch(context_);
+    return Release();
+  }
+  Launch();
+  Release();
+  Continue();
+}
+
+bool ClientReactorStream::IsCorked() const {
+  return !request_.has_message() && context_.sent_ != nullptr &&
+         context_.sent_->corked;
+}
+
+// Reactions are paused meanwhile: the server may answer before the stream knows
+// its call well enough for what they begin.
+void ClientReactorStream::Launch() {
   stream_->StartCall(request_);
   StartWhatWasEarly();
-  Release();
+}
+
+void ClientReactorStream::LaunchCorked() {
+  UserScope scope;
+  Launch();
   Continue();
 }
 
@@ -64,6 +137,20 @@ void ClientReactorStream::StartWhatWasEarly() {
   }
   if (early_.writes_done) stream_->WritesDone(&writes_done_);
   started_.store(true, std::memory_order_release);
+}
+
+template <typename Keep>
+bool ClientReactorStream::KeepEarly(Keep keep) {
+  if (started_.load(std::memory_order_acquire)) return false;
+  std::shared_ptr<Cork> cork;
+  {
+    absl::MutexLock lock(&early_mutex_);
+    if (started_.load(std::memory_order_relaxed)) return false;
+    keep(early_);
+    cork = cork_;
+  }
+  if (cork != nullptr) cork->Pull();
+  return true;
 }
 
 void ClientReactorStream::Read(MessageRef message, BufferChain* attachment) {
@@ -77,28 +164,18 @@ void ClientReactorStream::Read(MessageRef message, BufferChain* attachment) {
 void ClientReactorStream::Write(ConstMessageRef message, WriteOptions options) {
   UserScope scope;
   Hold();
-  if (!started_.load(std::memory_order_acquire)) {
-    absl::MutexLock lock(&early_mutex_);
-    if (!started_.load(std::memory_order_relaxed)) {
-      early_.message = message;
-      early_.options = std::move(options);
-      return;
-    }
-  }
-  stream_->Write(message, std::move(options), &write_);
+  const auto keep = [&](Early& early) {
+    early.message = message;
+    early.options = std::move(options);
+  };
+  if (!KeepEarly(keep)) stream_->Write(message, std::move(options), &write_);
 }
 
 void ClientReactorStream::WritesDone() {
   UserScope scope;
   Hold();
-  if (!started_.load(std::memory_order_acquire)) {
-    absl::MutexLock lock(&early_mutex_);
-    if (!started_.load(std::memory_order_relaxed)) {
-      early_.writes_done = true;
-      return;
-    }
-  }
-  stream_->WritesDone(&writes_done_);
+  const auto keep = [](Early& early) { early.writes_done = true; };
+  if (!KeepEarly(keep)) stream_->WritesDone(&writes_done_);
 }
 
 void ClientReactorStream::RemoveHold() {

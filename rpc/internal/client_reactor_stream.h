@@ -77,6 +77,7 @@ class ClientReactorStream final : private Reactions, private Executor::Task {
                      ClientContext* context, ConstMessageRef request,
                      MessageRef response, ClientStreamReactor* reactor);
 
+  // One whose context is corked begins with what is written first.
   void StartCall();
   // Instead of it.
   void NeverStart() { delete this; }
@@ -88,8 +89,8 @@ class ClientReactorStream final : private Reactions, private Executor::Task {
 
  private:
   ClientReactorStream(std::shared_ptr<ClientStream> stream,
-                      ConstMessageRef request, MessageRef response,
-                      ClientStreamReactor* reactor);
+                      ClientContext* context, ConstMessageRef request,
+                      MessageRef response, ClientStreamReactor* reactor);
   ~ClientReactorStream() = default;
 
   void React(Event event) override;
@@ -108,10 +109,20 @@ class ClientReactorStream final : private Reactions, private Executor::Task {
     ClientReactorStream& stream_;
   };
 
+  class Cork;
+
+  bool IsCorked() const;
+  // Begins the call, once.
+  void Launch();
+  void LaunchCorked();
   // Begins it, once the call has begun.
   void StartWhatWasEarly();
+  // Keeps what is written before the call has begun for later; begins the call
+  // where it waits for that. False: it has begun.
+  template <typename Keep>
+  bool KeepEarly(Keep keep);
 
-  // What was asked for before StartCall.
+  // What was asked for before the call has begun.
   struct Early {
     ConstMessageRef message;
     WriteOptions options;
@@ -119,14 +130,16 @@ class ClientReactorStream final : private Reactions, private Executor::Task {
   };
 
   const std::shared_ptr<ClientStream> stream_;
+  ClientContext& context_;
   ClientStreamReactor& reactor_;
   const ConstMessageRef request_;
   const MessageRef response_;
 
-  // Another thread, with a hold, may write while StartCall begins.
+  // Another thread, with a hold, may write while the call begins.
   std::atomic<bool> started_{false};
   absl::Mutex early_mutex_;
   Early early_ ABSL_GUARDED_BY(early_mutex_);
+  std::shared_ptr<Cork> cork_ ABSL_GUARDED_BY(early_mutex_);  // or null
 
   StreamMessage received_;
   MessageRef read_message_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "benchmarks/test_pattern.h"
 #include "gmock/gmock.h"
@@ -30,6 +31,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Not;
+using testing::UnorderedElementsAre;
 
 using ReadReactor = Reactor<rpc::ClientReadReactor<Parcel>>;
 using WriteReactor = Reactor<rpc::ClientWriteReactor<Parcel>>;
@@ -207,6 +209,122 @@ TEST_F(ClientReactorTest, AReactorNeedNotStart) {
   EXPECT_THAT(unbound.log(), IsEmpty());
   EXPECT_TRUE(ends_.IsAlive());
   EXPECT_EQ(service_.begun, 0);
+}
+
+// ---- The last message.
+
+// ---- Corked.
+
+class CorkedReactorTest : public ClientReactorTest {
+ protected:
+  void Start() {
+    context_.set_initial_metadata_corked(true);
+    stub_->async()->Chat(&context_, &reactor_);
+    reactor_.Read(&response_);
+    reactor_.Start();
+  }
+  // What was sent before would have come before.
+  void ExpectNothingCame() {
+    TimedContext context;
+    EXPECT_OK(stub_->Unary(&context, request_, &answer_));
+    EXPECT_EQ(service_.begun, 1);
+    EXPECT_THAT(reactor_.log(), IsEmpty());
+  }
+
+  TimedContext context_;
+  BidiReactor reactor_;
+  Parcel answer_;
+};
+
+TEST_F(CorkedReactorTest, BeginsWithTheFirstMessage) {
+  Start();
+  ExpectNothingCame();
+  request_ = ParcelFor(1, kSmall);
+  reactor_.on_write = [&](bool ok) {
+    EXPECT_TRUE(ok);
+    reactor_.WritesDone();
+  };
+  reactor_.on_read = [&](bool ok) {
+    if (ok) reactor_.Read(&response_);
+  };
+  reactor_.Write(&request_);
+  EXPECT_OK(reactor_.Wait());
+  EXPECT_EQ(service_.begun, 2);
+  EXPECT_EQ(service_.read, 1);
+  EXPECT_THAT(reactor_.log(), Contains("read").Times(1));
+}
+
+TEST_F(CorkedReactorTest, BeginsWithTheLastMessage) {
+  Start();
+  ExpectNothingCame();
+  reactor_.WriteLast(&request_);
+  EXPECT_OK(reactor_.Wait());
+  EXPECT_EQ(service_.read, 1);
+}
+
+TEST_F(CorkedReactorTest, BeginsWithTheEndOfItsMessages) {
+  Start();
+  ExpectNothingCame();
+  reactor_.WritesDone();
+  EXPECT_OK(reactor_.Wait());
+  EXPECT_EQ(service_.begun, 2);
+  EXPECT_THAT(reactor_.log(), Contains("writes done"));
+}
+
+TEST_F(CorkedReactorTest, BeginsAtOnceWithWhatWasWrittenBefore) {
+  reactor_.on_write = [&](bool) { reactor_.WritesDone(); };
+  context_.set_initial_metadata_corked(true);
+  stub_->async()->Chat(&context_, &reactor_);
+  reactor_.Write(&request_);
+  reactor_.Start();
+  EXPECT_OK(reactor_.Wait());
+  EXPECT_EQ(service_.read, 1);
+}
+
+TEST_F(CorkedReactorTest, MayBeCancelledBeforeItBegins) {
+  Start();
+  ExpectNothingCame();
+  reactor_.Cancel(context_);
+  EXPECT_TRUE(HasCode(reactor_.Wait(), rpc::StatusCode::CANCELLED));
+  EXPECT_THAT(reactor_.log(),
+              UnorderedElementsAre("no metadata", "no read", "done"));
+  EXPECT_EQ(service_.begun, 1);
+}
+
+TEST_F(CorkedReactorTest, MayBeCancelledBeforeItStarts) {
+  context_.TryCancel();
+  Start();
+  EXPECT_TRUE(HasCode(reactor_.Wait(), rpc::StatusCode::CANCELLED));
+  EXPECT_EQ(service_.begun, 0);
+}
+
+TEST_F(CorkedReactorTest, EndsAtItsDeadline) {
+  context_.set_deadline(absl::Now() + absl::Milliseconds(50));
+  Start();
+  EXPECT_TRUE(HasCode(reactor_.Wait(), rpc::StatusCode::DEADLINE_EXCEEDED));
+  EXPECT_THAT(reactor_.log(),
+              UnorderedElementsAre("no metadata", "no read", "done"));
+}
+
+// Whichever comes first.
+TEST_F(CorkedReactorTest, IsWrittenCancelledAndLateAtOnce) {
+  for (int i = 0; i < 200; ++i) {
+    TimedContext context;
+    context.set_initial_metadata_corked(true);
+    context.set_deadline(absl::Now() + absl::Milliseconds(1));
+    BidiReactor reactor;
+    stub_->async()->Chat(&context, &reactor);
+    reactor.AddHold();
+    std::thread writer([&] {
+      reactor.Write(&request_);
+      reactor.Release();
+    });
+    std::thread canceller([&] { reactor.Cancel(context); });
+    reactor.Start();
+    writer.join();
+    canceller.join();
+    EXPECT_FALSE(reactor.Wait().ok());
+  }
 }
 
 // ---- The last message.
