@@ -24,11 +24,14 @@ void AsyncRequest::Answer(AsyncServerCall* call) {
 bool AsyncRequest::FinalizeResult(void** tag, bool* ok) {
   // The user hears nothing of a call whose message does not parse.
   if (*ok && !is_bound_) {
+    // A call that ends here may be the last thing that holds the handler.
+    ServerCore& core = call_->core();
+    core.AddReference();
     is_bound_ = call_->Bind(target_);
-    if (!is_bound_ && Begin()) {
-      handler_.Add(this);
-      return false;
-    }
+    const bool asks_again = !is_bound_ && Begin();
+    if (asks_again) handler_.Add(this);
+    core.RemoveReference();
+    if (asks_again) return false;
     *ok = is_bound_;
     if (*ok && !ShowInterceptors()) return false;
   }

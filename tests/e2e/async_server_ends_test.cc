@@ -430,6 +430,43 @@ TEST_F(AsyncServerEndsTest, CallsMayOutliveTheServer) {
   forgotten.reset();
 }
 
+// Nor does a request for a call need the service, when both are gone.
+TEST(AsyncServerGoneTest, ARequestThatDoesNotParseIsAnsweredAfterwards) {
+  auto service = std::make_unique<Parcels::AsyncService>();
+  std::unique_ptr<rpc::ServerCompletionQueue> queue;
+  std::optional<Server> server(std::in_place, Arguments(), ServerUri(),
+                               service.get(), &queue);
+  ASSERT_TRUE(server->ok()) << server->status();
+  const Client client(server->address());
+  AskedUnary asked;
+  service->RequestUnary(&asked.context, &asked.request, &asked.responder,
+                        queue.get(), queue.get(), Tag(1));
+  rpc::testing::QueueEvents made;
+  rpc::GenericStub stub(client.shared_channel());
+  TimedContext context;
+  const rpc::Slice no_parcel("\xff");
+  const auto call =
+      stub.PrepareUnaryCall(&context, "/e2e.Parcels/Unary",
+                            rpc::ByteBuffer(&no_parcel, 1), made.queue());
+  call->StartCall();
+  rpc::ByteBuffer response;
+  rpc::Status status;
+  call->Finish(&response, &status, Tag(2));
+  client.Observe();
+  server->server().Shutdown(absl::Now());
+  EXPECT_TRUE(made.Comes(2));
+  EXPECT_FALSE(status.ok());
+  server.reset();
+  service.reset();
+  void* tag;
+  bool ok;
+  ASSERT_TRUE(queue->Next(&tag, &ok));
+  EXPECT_EQ(tag, Tag(1));
+  EXPECT_FALSE(ok);
+  queue->Shutdown();
+  EXPECT_FALSE(queue->Next(&tag, &ok));
+}
+
 // ---- Misuse.
 
 TEST_F(AsyncServerEndsTest, ACallIsFinishedOnce) {
