@@ -71,10 +71,15 @@ void ClientContext::AddMetadata(const std::string& key,
   sent().pairs.emplace(key, value);
 }
 
+absl::Time ClientContext::EarlierDeadline() const {
+  if (sent_ == nullptr || sent_->parent == nullptr) return deadline_;
+  return std::min(deadline_, sent_->parent->deadline);
+}
+
 Status ClientContext::EncodeSent(const internal::CallTarget& target,
                                  absl::Span<const std::byte>* header) {
   if (Parent* const parent = sent_->parent.get(); parent != nullptr) {
-    deadline_ = std::min(deadline_, parent->deadline);
+    deadline_ = EarlierDeadline();
     if (target.channel != nullptr) {
       parent->channel = target.channel->shared_from_this();
     }

@@ -244,6 +244,8 @@ class ClientContext {
   // not null.
   void AddCancelListener(std::shared_ptr<internal::CancelListener> listener);
 
+  // Its own, or its parent's.
+  absl::Time EarlierDeadline() const;
   // Encodes what the context says besides its deadline, and looks at what a
   // parent says. REQUIRES: sent_ is not null.
   Status EncodeSent(const internal::CallTarget& target,

@@ -33,14 +33,17 @@ void ClientStreamReactor::RemoveHold() { stream_->RemoveHold(); }
 class ClientReactorStream::Cork final
     : public CancelListener,
       public std::enable_shared_from_this<Cork>,
-      private AlarmClock::Alarm {
+      private AlarmClock::Alarm,
+      private Executor::Task {
  public:
   explicit Cork(ClientReactorStream* stream) : stream_(stream) {}
 
-  void Watch(ClientContext& context) {
-    if (context.deadline_ != absl::InfiniteFuture()) {
+  // What is written meanwhile may have begun the call already.
+  void Watch(ClientContext& context, absl::Time deadline) {
+    if (deadline != absl::InfiniteFuture()) {
       waiting_ = shared_from_this();
-      AlarmClock::Get().Set(this, context.deadline_);
+      AlarmClock::Get().Set(this, deadline);
+      if (stream_.load() == nullptr) StopWaiting();
     }
     context.AddCancelListener(shared_from_this());
   }
@@ -49,13 +52,21 @@ class ClientReactorStream::Cork final
   void Pull() {
     ClientReactorStream* const stream = stream_.exchange(nullptr);
     if (stream == nullptr) return;
-    if (AlarmClock::Get().Cancel(this)) waiting_.reset();
+    StopWaiting();
     stream->LaunchCorked();
   }
 
  private:
+  void StopWaiting() {
+    if (AlarmClock::Get().Cancel(this)) waiting_.reset();
+  }
+
   void OnTryCancel() override { Pull(); }
+  // Interceptors of the call may block.
   void OnTime() override {
+    if (!Executor::ForCallbacks().Post(this)) RunTask();
+  }
+  void RunTask() override {
     const std::shared_ptr<Cork> self = std::move(waiting_);
     Pull();
   }
@@ -96,6 +107,7 @@ void ClientReactorStream::StartCall() {
   Hold(2);
   stream_->WaitForInitialMetadata(&metadata_);
   stream_->WaitForEnd(&closed_);
+  const absl::Time deadline = context_.EarlierDeadline();
   std::shared_ptr<Cork> cork;
   if (IsCorked()) {
     absl::MutexLock lock(&early_mutex_);
@@ -104,7 +116,7 @@ void ClientReactorStream::StartCall() {
     }
   }
   if (cork != nullptr) {
-    cork->Watch(context_);
+    cork->Watch(context_, deadline);
     return Release();
   }
   Launch();
@@ -112,9 +124,11 @@ void ClientReactorStream::StartCall() {
   Continue();
 }
 
+// One that cannot begin says so at once.
 bool ClientReactorStream::IsCorked() const {
   return !request_.has_message() && context_.sent_ != nullptr &&
-         context_.sent_->corked;
+         context_.sent_->corked && !context_.used_ &&
+         stream_->driven_channel() != nullptr;
 }
 
 // Reactions are paused meanwhile: the server may answer before the stream knows
