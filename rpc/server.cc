@@ -68,14 +68,16 @@ absl::Status Server::RegisterService(Service* service, bool where_free) {
 
 void Server::SetInterceptors(internal::ServerInterceptorFactories factories) {
   if (factories.empty()) return;
-  core_->interceptor_factories = std::move(factories);
+  core_->interceptor_factories =
+      std::make_shared<internal::ServerInterceptorFactories>(
+          std::move(factories));
   // Interceptors see calls of unknown methods, too.
   if (!core_->generic.has_value()) SetGenericHandler(internal::UnknownMethod());
 }
 
 bool Server::IsQuick() const {
   const internal::ServerCore& core = *core_;
-  return core.interceptor_factories.empty() &&
+  return core.interceptor_factories == nullptr &&
          (!core.generic.has_value() || core.generic->handler.IsQuick()) &&
          std::all_of(core.methods.begin(), core.methods.end(),
                      [](const auto& method) {
@@ -85,7 +87,7 @@ bool Server::IsQuick() const {
 
 absl::Status Server::Start() {
   ServerSink* sink = this;
-  if (!core_->interceptor_factories.empty()) sink = &intercepting_sink_;
+  if (core_->interceptor_factories != nullptr) sink = &intercepting_sink_;
   absl::Status status = core_->transport->Start(sink);
   if (status.ok() && IsQuick()) {
     for (ServerCompletionQueue* const queue : queues_) {

@@ -23,6 +23,18 @@ class LargeSpares::Shelf final : public std::enable_shared_from_this<Shelf>,
     return node;
   }
 
+  // The owner goes, and with it perhaps what the nodes need to be deleted.
+  void Clear() {
+    FreeListStack rest;
+    {
+      absl::MutexLock lock(&mutex_);
+      nodes_.MoveTo(rest, kMost);
+      mutex_.Await(absl::Condition(
+          +[](bool* is_deleting) { return !*is_deleting; }, &is_deleting_));
+    }
+    rest.DeleteAll();
+  }
+
   // False: there are enough.
   bool Give(FreeListNode* node) {
     {
@@ -46,9 +58,14 @@ class LargeSpares::Shelf final : public std::enable_shared_from_this<Shelf>,
       absl::MutexLock lock(&mutex_);
       nodes_.MoveTo(idle, least_);
       least_ = nodes_.count;
-      if (nodes_.count == 0) self = std::move(watched_);
+      is_deleting_ = true;
     }
     idle.DeleteAll();
+    {
+      absl::MutexLock lock(&mutex_);
+      is_deleting_ = false;
+      if (nodes_.count == 0) self = std::move(watched_);
+    }
     if (self == nullptr) SetAlarm();
   }
 
@@ -56,15 +73,14 @@ class LargeSpares::Shelf final : public std::enable_shared_from_this<Shelf>,
   FreeListStack nodes_ ABSL_GUARDED_BY(mutex_);
   // The fewest there were since the last look: so many were not needed.
   uint32_t least_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool is_deleting_ ABSL_GUARDED_BY(mutex_) = false;
   // Itself, while the alarm is set.
   std::shared_ptr<Shelf> watched_ ABSL_GUARDED_BY(mutex_);
 };
 
 LargeSpares::LargeSpares() : shelf_(std::make_shared<Shelf>()) {}
 
-LargeSpares::~LargeSpares() {
-  while (FreeListNode* const node = Take()) delete node;
-}
+LargeSpares::~LargeSpares() { shelf_->Clear(); }
 
 FreeListNode* LargeSpares::Take() { return shelf_->Take(); }
 

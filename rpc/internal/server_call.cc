@@ -93,7 +93,7 @@ CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
   ServerCall* const self = SpareOrNewCall(*core, *method, frame);
   self->Begin(core, method, call);
   self->interception_ = std::make_shared<ServerInterception>(
-      static_cast<InterceptedCall*>(self), &core->interceptor_factories,
+      static_cast<InterceptedCall*>(self), core->interceptor_factories,
       PathOfMethodName(call.path), method->type);
   ServerInterception* const sink = self->interception();
   // The handler may begin, and end, on any thread.
@@ -185,6 +185,8 @@ bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, MessageRef request,
     return false;
   }
   moved_bytes_ += frame.message.size();
+  // Raw bytes are the transport's memory, which others may need.
+  if (ABSL_PREDICT_FALSE(!IsSmall()) && request.lite() == nullptr) KeepNoMore();
   if (!frame.attachment.empty()) {
     context_->received_attachment_ = std::move(frame.attachment);
   }
@@ -292,7 +294,7 @@ void ServerCall::Complete() {
 
 ABSL_ATTRIBUTE_NOINLINE void ServerCall::KeepOrDelete() {
   const bool was_needed = (moved_bytes_ & ~kLarge) > kMaxRetainedBytes;
-  if (moved_bytes_ != kNeverKept && was_needed) {
+  if (was_needed && (moved_bytes_ & kNeverKept) == 0) {
     method_->large_calls.Give(this);
   } else {
     delete this;

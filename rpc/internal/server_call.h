@@ -206,7 +206,7 @@ class ServerCall : public CallSink,
            (interception_ != nullptr && interception_->finished());
   }
   // It is not kept for another call. REQUIRES: finished().
-  void KeepNoMore() { moved_bytes_ = kNeverKept; }
+  void KeepNoMore() { moved_bytes_ |= kNeverKept; }
   // REQUIRES: finished().
   bool IsSmall() const { return moved_bytes_ <= kMaxRetainedBytes; }
   ServerMethod& method() const { return *method_; }
@@ -288,9 +288,10 @@ class ServerCall : public CallSink,
   const std::atomic<bool>* transport_cut_off_ = nullptr;
   bool detached_ = false;
   bool initial_metadata_sent_ = false;
-  static constexpr uint64_t kNeverKept = UINT64_MAX;
+  // Beside the bytes that were moved in this call: it was large before.
   static constexpr uint64_t kLarge = uint64_t{1} << 63;
-  uint64_t moved_bytes_ = 0;  // in this call; kLarge more of one that was large
+  static constexpr uint64_t kNeverKept = uint64_t{1} << 62;
+  uint64_t moved_bytes_ = 0;
   // What came before the message; null: it is here.
   std::unique_ptr<IncomingFrame> gathered_;
   const ServerSink::Call* arrival_ = nullptr;  // valid within OnCall

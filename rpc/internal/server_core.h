@@ -99,8 +99,8 @@ struct ServerCore {
   size_t max_waiting_calls = 0;   // of a method, for a thread or a request
   Executor* executor = nullptr;
   std::unique_ptr<ContextAllocator> context_allocator;  // or none
-  // None: calls have no interceptors.
-  ServerInterceptorFactories interceptor_factories;
+  // Null: calls have no interceptors.
+  std::shared_ptr<const ServerInterceptorFactories> interceptor_factories;
   std::map<std::string, ServerMethod, std::less<>> methods;  // by path
   std::optional<ServerMethod> generic;  // for methods that no service has
   absl::Mutex origins_mutex;

@@ -211,8 +211,8 @@ class ServerInterception::CloseOperation final : public Operation {
 
 void ServerInterception::Arrive(MessageRef request, std::function<void()> run) {
   info_.context_ = call_.intercepted_context();
-  for (size_t i = 0; i < factories_.size(); ++i) {
-    interceptors_.Add(factories_[i]->CreateServerInterceptor(&info_), i);
+  for (size_t i = 0; i < factories_->size(); ++i) {
+    interceptors_.Add((*factories_)[i]->CreateServerInterceptor(&info_), i);
   }
   (new ArrivalOperation(this, request, std::move(run)))->Begin();
 }

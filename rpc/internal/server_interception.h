@@ -79,10 +79,11 @@ class ServerInterception final
       public std::enable_shared_from_this<ServerInterception> {
  public:
   // Without interceptors until Arrive.
-  ServerInterception(InterceptedCall* call,
-                     const ServerInterceptorFactories* factories,
-                     std::string_view method, RpcMethod::RpcType type)
-      : call_(*call), factories_(*factories), info_(method, type) {}
+  ServerInterception(
+      InterceptedCall* call,
+      std::shared_ptr<const ServerInterceptorFactories> factories,
+      std::string_view method, RpcMethod::RpcType type)
+      : call_(*call), factories_(std::move(factories)), info_(method, type) {}
 
   std::string_view method() const { return info_.method(); }
   // Messages are needed no longer than the function that gets them.
@@ -131,7 +132,8 @@ class ServerInterception final
   void Release();
 
   InterceptedCall& call_;
-  const ServerInterceptorFactories& factories_;
+  // Interceptors may refer to them, and so may outlive the server's core.
+  const std::shared_ptr<const ServerInterceptorFactories> factories_;
   experimental::ServerRpcInfo info_;
   Interceptors interceptors_;
   SendOrder send_order_;
