@@ -4,8 +4,9 @@
 //
 // gRPC's C headers, <grpc/grpc.h> and the like, may be included too, before
 // this or after: the types and constants that a Channel takes and gives are
-// Verbena's all the same, and so is GPR_ASSERT, as gRPC's needs its library.
-// gRPC's C++ headers have to come first; then its names stay gRPC's.
+// Verbena's all the same, and so is GPR_ASSERT where theirs come first, as
+// gRPC's needs its library. gRPC's C++ headers have to come first; then its
+// names stay gRPC's.
 #ifndef VERBENA_RPC_GRPC_NAMES_H_
 #define VERBENA_RPC_GRPC_NAMES_H_
 
