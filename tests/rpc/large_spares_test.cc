@@ -7,17 +7,14 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tests/rpc/counted_node.h"
 
 namespace rpc::internal {
 namespace {
 
-std::atomic<int> living{0};
+using Node = testing::CountedNode;
 
-class Node final : public FreeListNode {
- public:
-  Node() { living.fetch_add(1); }
-  ~Node() override { living.fetch_sub(1); }
-};
+std::atomic<int>& living = Node::living;
 
 constexpr absl::Duration kLongest = absl::Seconds(20);  // on a busy host
 
