@@ -14,6 +14,11 @@ double PerCall(int64_t begin_ns, int64_t end_ns, uint64_t calls) {
   return static_cast<double>(end_ns - begin_ns) / static_cast<double>(calls);
 }
 
+// Threads that share a clock may have its readings in another order.
+uint64_t Elapsed(uint64_t start_ns, uint64_t end_ns) {
+  return end_ns > start_ns ? end_ns - start_ns : 0;
+}
+
 uint64_t Nanoseconds(absl::Duration duration) {
   return static_cast<uint64_t>(absl::ToInt64Nanoseconds(duration));
 }
@@ -44,7 +49,7 @@ bool Recorder::Note(uint64_t start_ns, uint64_t end_ns,
   if (end_ns < begin_ns_) return true;
   if (!begun_.load(std::memory_order_relaxed)) NoteBegin();
   if (end_ns < end_ns_) {
-    if (status.ok()) latencies_->Add(end_ns - start_ns);
+    if (status.ok()) latencies_->Add(Elapsed(start_ns, end_ns));
     return true;
   }
   return NoteLateCall(start_ns, end_ns, status.ok());
@@ -87,7 +92,7 @@ void Recorder::NoteError(const absl::Status& status) {
 bool Recorder::NoteLateCall(uint64_t start_ns, uint64_t end_ns, bool ok) {
   absl::MutexLock lock(&mutex_);
   if (!ok || errors_ > 0 || latencies_->count() >= kLeastCalls) return false;
-  latencies_->Add(end_ns - start_ns);
+  latencies_->Add(Elapsed(start_ns, end_ns));
   last_late_end_ns_ = std::max(last_late_end_ns_, end_ns);
   return latencies_->count() < kLeastCalls;
 }

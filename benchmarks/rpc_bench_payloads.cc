@@ -48,7 +48,7 @@ absl::StatusOr<Payloads> Payloads::Create(const Options& options,
 
 absl::Status Payloads::CheckEcho(uint64_t number, const Payload& response,
                                  const rpc::BufferChain& attachment) const {
-  const Item& sent = items_[number % items_.size()];
+  const Item& sent = ItemOf(number);
   const uint64_t bytes = response.data().size() + attachment.size();
   bool right = response.data().size() == sent.request.data().size() &&
                attachment.size() == sent.attachment.size();
@@ -61,7 +61,7 @@ absl::Status Payloads::CheckEcho(uint64_t number, const Payload& response,
 
 absl::Status Payloads::CheckReceipt(uint64_t number, const Receipt& receipt,
                                     bool checked) const {
-  const Item& sent = items_[number % items_.size()];
+  const Item& sent = ItemOf(number);
   const bool right = receipt.bytes() == bytes_ &&
                      (!checked || receipt.checksum() == sent.checksum);
   return right ? absl::OkStatus() : WrongAnswer(bytes_, receipt.bytes());

@@ -1,6 +1,5 @@
 #include "benchmarks/rpc_bench_workload.h"
 
-#include <atomic>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -41,30 +40,33 @@ struct SlotsRun {
   const Payloads& payloads;
   Recorder& recorder;
   bool put;
-  absl::BlockingCounter running;
-  std::atomic<uint64_t> next_number{0};
+  int concurrency;
+  SharedClock clock{concurrency};
+  absl::BlockingCounter running{concurrency};
 };
 
-// One of the calls in flight; when it is over it becomes the next one.
+// One of the calls in flight; when it is over it becomes the next one. All
+// together take numbers in turns.
 class Slot final : public rpc::ClientUnaryReactor {
  public:
-  explicit Slot(SlotsRun* run) : run_(*run) {}
+  Slot(SlotsRun* run, int index)
+      : run_(*run), number_(static_cast<uint64_t>(index)) {}
 
   void Start() {
-    number_ = run_.next_number.fetch_add(1, std::memory_order_relaxed);
     context_.emplace();
     const rpc::BufferChain& attachment = run_.payloads.attachment(number_);
     if (!attachment.empty()) context_->set_attachment(attachment);
-    start_ns_ = SteadyNowNs();
+    start_ns_ = run_.clock.NowNs();
     Bind(run_.payloads.request(number_));
     StartCall();
   }
 
   void OnDone(const rpc::Status& status) override {
-    const uint64_t end_ns = SteadyNowNs();
+    const uint64_t end_ns = run_.clock.NowNs();
     const absl::Status outcome =
         status.ok() ? CheckAnswer() : status.ToAbslStatus();
     if (run_.recorder.Note(start_ns_, end_ns, outcome)) {
+      number_ += static_cast<uint64_t>(run_.concurrency);
       Start();
     } else {
       run_.running.DecrementCount();
@@ -91,7 +93,7 @@ class Slot final : public rpc::ClientUnaryReactor {
   }
 
   SlotsRun& run_;
-  uint64_t number_ = 0;
+  uint64_t number_;
   uint64_t start_ns_ = 0;
   std::optional<rpc::ClientContext> context_;
   Payload echoed_;
@@ -104,10 +106,10 @@ void RunSlots(Bench::Stub& stub, const Payloads& payloads,
                   .payloads = payloads,
                   .recorder = recorder,
                   .put = options.mode == Mode::kBandwidth,
-                  .running = absl::BlockingCounter(options.concurrency)};
+                  .concurrency = options.concurrency};
   std::vector<std::unique_ptr<Slot>> slots;
   for (int i = 0; i < options.concurrency; ++i) {
-    slots.push_back(std::make_unique<Slot>(&run));
+    slots.push_back(std::make_unique<Slot>(&run, i));
   }
   for (const std::unique_ptr<Slot>& slot : slots) slot->Start();
   run.running.Wait();

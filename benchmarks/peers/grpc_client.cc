@@ -234,13 +234,14 @@ struct Slot {
 // One thread and one queue.
 template <class Calls>
 void RunAsync(Calls& calls, int concurrency, Recorder& recorder) {
+  SharedClock clock(concurrency);
   grpc::CompletionQueue queue;
   uint64_t next_number = 0;
   const auto start = [&](Slot<Calls>& slot) {
     slot.number = next_number++;
     slot.reader.reset();  // it lives in the memory of the context's call
     slot.context.emplace();
-    slot.start_ns = SteadyNowNs();
+    slot.start_ns = clock.NowNs();
     slot.reader = calls.Prepare(slot.number, &*slot.context, &queue);
     slot.reader->StartCall();
     slot.reader->Finish(&slot.answer, &slot.status, &slot);
@@ -250,7 +251,7 @@ void RunAsync(Calls& calls, int concurrency, Recorder& recorder) {
   void* tag = nullptr;
   bool ok = false;
   while (queue.Next(&tag, &ok)) {
-    const uint64_t end_ns = SteadyNowNs();
+    const uint64_t end_ns = clock.NowNs();
     Slot<Calls>& slot = *static_cast<Slot<Calls>*>(tag);
     const absl::Status outcome = slot.status.ok()
                                      ? calls.Check(slot.number, slot.answer)
@@ -266,11 +267,12 @@ void RunAsync(Calls& calls, int concurrency, Recorder& recorder) {
 // gRPC's own threads.
 template <class Calls>
 void RunCallbacks(Calls& calls, int concurrency, Recorder& recorder) {
+  SharedClock clock(concurrency);
   absl::BlockingCounter running(concurrency);
   std::atomic<uint64_t> next_number{0};
   std::function<void(Slot<Calls>&)> start;
   const auto done = [&](Slot<Calls>& slot, const grpc::Status& status) {
-    const uint64_t end_ns = SteadyNowNs();
+    const uint64_t end_ns = clock.NowNs();
     const absl::Status outcome =
         status.ok() ? calls.Check(slot.number, slot.answer) : ToAbsl(status);
     if (recorder.Note(slot.start_ns, end_ns, outcome)) {
@@ -282,7 +284,7 @@ void RunCallbacks(Calls& calls, int concurrency, Recorder& recorder) {
   start = [&](Slot<Calls>& slot) {
     slot.number = next_number.fetch_add(1, std::memory_order_relaxed);
     slot.context.emplace();
-    slot.start_ns = SteadyNowNs();
+    slot.start_ns = clock.NowNs();
     calls.Start(slot.number, &*slot.context, &slot.answer,
                 [&](const grpc::Status& status) { done(slot, status); });
   };
