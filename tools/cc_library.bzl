@@ -5,7 +5,7 @@
 # Tuned for any of the later processors it stores. No instruction is used that
 # other processors lack.
 _TUNING = select({
-    "//tools:optimized_for_x86_64": ["-mtune=skylake"],
+    "//tools:optimized_for_x86_64": ["-mtune=skylake", "-O3"],
     "//conditions:default": [],
 })
 
