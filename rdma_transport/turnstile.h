@@ -14,55 +14,139 @@
 //   ...
 //   turnstile.Release();
 //
-// Entering and releasing are one sequentially consistent read-modify-write
-// each, so that "release, then look for work" on one thread and "leave work,
-// then try to enter" on another cannot both miss each other.
+// Of "release, then look for work" on one thread and "leave work, then try to
+// enter, or see whether it is open" on another, one sees what the other did:
+// both cannot miss each other. Leaving work must be sequentially consistent.
+//
+// It is a biased lock. A thread that enters again and again, and nobody else,
+// becomes its owner: from then on it enters and releases by plain stores to a
+// slot of its own, without a locked instruction, which would wait until all
+// that the thread has stored has left the CPU. Another thread that wants to
+// enter revokes that first, with a fence that interrupts the owner's CPU
+// (AsymmetricFence, some us), whether it gets in or not. Each revocation
+// doubles how often a thread has to enter before it becomes the owner again.
+//
+//   S, the state            open <-> held                 without an owner
+//                           held  -> biased(slot)         at its release
+//                           biased(slot) -> trying(slot)  by another thread
+//   which, after a fence,   trying -> held                slot empty
+//   looks at the slot:      trying -> converted           the owner is inside
+//   the owner, who finds    trying -> held                when it enters
+//   S changed:              trying, converted -> open     when it releases
+//
+// S arbitrates: whoever changes it first from `trying` decides, and the other
+// one looks again. A slot belongs to one thread for ever, for that may be about
+// to store to it at any time.
 #ifndef VERBENA_RDMA_TRANSPORT_TURNSTILE_H_
 #define VERBENA_RDMA_TRANSPORT_TURNSTILE_H_
 
 #include <atomic>
 #include <cstdint>
 
+#include "rdma_transport/asymmetric_fence.h"
+
 namespace rdma {
 
 class Turnstile {
  public:
   bool TryEnter() {
-    uint64_t seen = state_.load(std::memory_order_seq_cst);
-    do {
-      if (IsHeld(seen)) return false;
-    } while (!state_.compare_exchange_weak(seen, seen + 1,
-                                           std::memory_order_seq_cst));
+    const uint64_t seen = state_.load(std::memory_order_relaxed);
+    Slot* const slot = MySlot(seen);
+    if (slot == nullptr) return EnterShared();
+    if (slot->IsInside()) return false;  // by this thread
+    slot->Pass();
+    AsymmetricFence::Light();
+    if (state_.load(std::memory_order_acquire) != seen) [[unlikely]] {
+      return EnterRevoked(slot);
+    }
     holder_.store(Me(), std::memory_order_relaxed);
     return true;
   }
 
   // REQUIRES: HeldByMe().
   void Release() {
-    const uint64_t open = state_.load(std::memory_order_relaxed) + 1;
     holder_.store(nullptr, std::memory_order_relaxed);
-    state_.exchange(open, std::memory_order_seq_cst);
+    const uint64_t seen = state_.load(std::memory_order_relaxed);
+    if (KindOf(seen) == Kind::kHeld) return ReleaseShared();
+    Slot* const slot = &slots_[SlotOf(seen)];
+    slot->Pass();
+    AsymmetricFence::Light();
+    if (state_.load(std::memory_order_relaxed) != seen ||
+        KindOf(seen) != Kind::kBiased) [[unlikely]] {
+      ReleaseRevoked(slot);
+    }
   }
 
   bool HeldByMe() const {
     return holder_.load(std::memory_order_relaxed) == Me();
   }
-  bool IsOpen() const {
-    return !IsHeld(state_.load(std::memory_order_seq_cst));
-  }
+  // For who would enter, or has left work and relies on the holder otherwise.
+  bool IsOpen() const;
   // Changes whenever somebody enters or releases; for observers.
-  uint64_t Observe() const { return state_.load(std::memory_order_relaxed); }
+  uint64_t Observe() const;
   static bool IsHeld(uint64_t observed) { return (observed & 1) != 0; }
 
  private:
-  // A thread's identity: the address of its own byte.
+  // Where the owner is; the owner's to change.
+  struct Slot {
+    std::atomic<const void*> owner{nullptr};
+    std::atomic<uint64_t> passages{0};  // odd: inside
+
+    void Pass() {
+      passages.store(passages.load(std::memory_order_relaxed) + 1,
+                     std::memory_order_release);
+    }
+    bool IsInside() const {
+      return (passages.load(std::memory_order_acquire) & 1) != 0;
+    }
+  };
+  static constexpr int kSlots = 4;
+
+  // Of a state: what it is, of which slot, and a number that differs each time.
+  enum class Kind : uint64_t { kOpen, kHeld, kBiased, kTrying, kConverted };
+  static constexpr uint64_t kOneChange = 64;
+  static Kind KindOf(uint64_t state) { return static_cast<Kind>(state & 7); }
+  static int SlotOf(uint64_t state) {
+    return static_cast<int>(state >> 3) & (kSlots - 1);
+  }
+  static uint64_t Next(uint64_t state, Kind kind, int slot = 0) {
+    return (state / kOneChange + 1) * kOneChange +
+           static_cast<uint64_t>(slot) * 8 + static_cast<uint64_t>(kind);
+  }
+
+  // A thread's identity: the address of its own byte. A thread that gets one of
+  // a thread that ended goes on with its slots.
   static const void* Me() {
     static thread_local char me;
     return &me;
   }
 
-  std::atomic<uint64_t> state_{0};  // odd: held
+  Slot* MySlot(uint64_t state) {
+    if (KindOf(state) != Kind::kBiased) return nullptr;
+    Slot* const slot = &slots_[SlotOf(state)];
+    return slot->owner.load(std::memory_order_relaxed) == Me() ? slot : nullptr;
+  }
+  bool Change(uint64_t from, uint64_t to) {
+    return state_.compare_exchange_strong(from, to, std::memory_order_seq_cst);
+  }
+  bool EnterShared();
+  bool EnterRevoked(Slot* slot);
+  void ReleaseShared();
+  void ReleaseRevoked(Slot* slot);
+  int ClaimSlot();
+
+  // Since when a thread has been the only one to enter.
+  static constexpr uint32_t kEntriesToOwn = 256;
+  static constexpr uint32_t kMostEntriesToOwn = 1 << 16;
+
+  std::atomic<uint64_t> state_{0};
   std::atomic<const void*> holder_{nullptr};
+  Slot slots_[kSlots];
+
+  // The holder's.
+  const void* last_to_enter_ = nullptr;
+  uint32_t entries_in_a_row_ = 0;
+  uint32_t entries_to_own_ = kEntriesToOwn;
 };
 
 }  // namespace rdma

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "rdma_transport/software/engine/asymmetric_fence.h"
+#include "rdma_transport/asymmetric_fence.h"
 
 namespace rdma::soft {
 namespace {
@@ -216,7 +216,7 @@ void CompletionQueue::Rearm() {
       arm_number_ | (armed_ == Armed::kSolicited ? kSolicitedOnly : 0),
       std::memory_order_relaxed);
   // Peers either see the new number, or we see what they sent.
-  AsymmetricFence::Heavy();
+  AsymmetricFence::Heavy(AsymmetricFence::Reach::kProcesses);
 }
 
 void CompletionQueue::Fire() {

@@ -4,7 +4,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "rdma_transport/software/engine/asymmetric_fence.h"
+#include "rdma_transport/asymmetric_fence.h"
 #include "rdma_transport/software/engine/sge_copy.h"
 #include "rdma_transport/software/engine/work_request.h"
 
@@ -235,7 +235,7 @@ bool Requester::Ask(uint64_t position) {
   qp_->link->WantAcknowledgement(position);
   // Whoever arms the CQ after this looks himself.
   if (!qp_->send_cq->armed()) return false;
-  AsymmetricFence::Heavy();
+  AsymmetricFence::Heavy(AsymmetricFence::Reach::kProcesses);
   const uint64_t before = acknowledged_;
   acknowledged_ = qp_->link->acknowledged();
   return acknowledged_ != before;

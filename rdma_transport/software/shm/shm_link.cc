@@ -3,7 +3,7 @@
 #include <bit>
 #include <cstring>
 
-#include "rdma_transport/software/engine/asymmetric_fence.h"
+#include "rdma_transport/asymmetric_fence.h"
 #include "rdma_transport/software/shm/control_socket.h"
 #include "rdma_transport/software/shm/link_messages.h"
 
