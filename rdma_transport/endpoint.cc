@@ -60,9 +60,13 @@ rpc::CallHandle Endpoint::StartCall(const rpc::CallOptions& options,
                                     rpc::CallSink* sink) {
   Poller& poller = *poller_->poller;
   rpc::CallHandle handle;
+  // Callbacks run in turns of a driver, of which there is none in here; and
+  // what runs one cannot go meanwhile, whatever the call's end destroys.
+  const bool tell = poller.RunsCallbackHere();
   const auto start = [&] {
     Call* const call = poller.calls().Create();
     handle = call->handle;
+    if (tell && sink->OnStarted(handle)) handle = {};
     Start(*call, options, frame, sink);
     // Taken over, also where the call ended before it was sent.
     if (!frame.message.empty()) frame.message.clear();

@@ -135,7 +135,12 @@ class Poller {
   bool RunNow(Function&& function) {
     const bool was_driver = turnstile_.HeldByMe();
     if (!RunAndStay(function)) return false;
-    if (!was_driver) Leave();
+    if (was_driver) return true;
+    if (RunsCallbackHere()) {
+      OpenForCallback();
+    } else {
+      Leave();
+    }
     return true;
   }
 
@@ -170,6 +175,10 @@ class Poller {
   void WakeWaiters() {
     if (sleeping_waiters_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
   }
+
+  // This thread is within a callback that RunCallback opened for: so the poller
+  // stays until that returns.
+  bool RunsCallbackHere() const { return runs_callback_ == this; }
 
   // Starts the first keeper, so that the poller is driven while no thread
   // waits.
@@ -242,8 +251,10 @@ class Poller {
       return true;
     }
     // What is left of this batch does not wait for the callback.
-    if (OpenForOthers().callbacks) WakeAnySleeper();
+    OpenForCallback();
+    const Poller* const outer = std::exchange(runs_callback_, this);
     callback();
+    runs_callback_ = outer;
     WakeWaiters();
     // Its last act may have been to enter (RunAndStay).
     if (turnstile_.HeldByMe()) return true;
@@ -252,6 +263,9 @@ class Poller {
     RunTasks();
     return true;
   }
+
+  // This thread is the driver.
+  bool DrivenHere() const { return turnstile_.HeldByMe(); }
 
   CallTable& calls() { return calls_; }
   TransportCounters& counters() { return counters_; }
@@ -337,6 +351,10 @@ class Poller {
   };
   // Lets others in, with no task left undone.
   LeftBehind OpenForOthers();
+  // Lets others in while this thread runs a callback, from which it comes back.
+  void OpenForCallback() {
+    if (OpenForOthers().callbacks) WakeAnySleeper();
+  }
   // Lets others in, and has the first of the waiters come. False: none waits.
   bool Leave();
   rpc::Event* FirstWaiter() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiters_mutex_);
@@ -355,6 +373,9 @@ class Poller {
   bool IsQuiet() const;
   bool IsNeglected(uint64_t last_observed) const;
   void SendKeeper();
+
+  // Of this thread: the innermost one.
+  static inline constinit thread_local const Poller* runs_callback_ = nullptr;
 
   const std::shared_ptr<DeviceContext> context_;
   CallDeliverer* const deliverer_;

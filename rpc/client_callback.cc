@@ -4,13 +4,14 @@
 
 #include "absl/base/optimization.h"
 #include "rpc/internal/callback_scope.h"
+#include "rpc/internal/channel_hold.h"
 
 namespace rpc::internal {
 
 void ReactorCall::Bind(ChannelInterface* channel, const RpcMethod& method,
                        ClientContext* context, ConstMessageRef request,
                        MessageRef response) {
-  channel_ = channel->shared_from_this();
+  channel_ = HoldChannel(channel);
   target_ = &channel->call_target();
   method_ = method.number();
   bound_context_ = context;
@@ -55,7 +56,7 @@ void ReactorCall::OnInitialMetadata() {
 void ReactorCall::OnDone() {
   // OnDone may destroy the reactor, and this with it.
   CallbackScope scope(this);
-  const std::shared_ptr<ChannelInterface> channel = std::move(channel_);
+  const ChannelRelease release(std::move(channel_));
   const Status status = TakeStatus();
   reactor_.OnDone(status);
 }

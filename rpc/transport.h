@@ -126,6 +126,13 @@ class CallSink {
  public:
   virtual ~CallSink() = default;
 
+  // The call begins, and StartCall will return {}. Within StartCall and before
+  // anything is sent, where the transport can promise that this thread will
+  // call nothing of the sink's any more before it has left StartCall. False:
+  // not wanted, StartCall is to return the handle. From here on the other
+  // callbacks may come, on other threads.
+  virtual bool OnStarted(CallHandle /*handle*/) { return false; }
+
   // A frame came, in the order sent.
   virtual void OnFrame(IncomingFrame& frame) = 0;
 
@@ -332,6 +339,7 @@ class ClientTransport {
 
   // Opens a call and sends its first frame. `sink` hears of it until OnClosed,
   // which may come before StartCall returns, and does so whatever goes wrong.
+  // The result is {} where the sink was told by OnStarted.
   virtual CallHandle StartCall(const CallOptions& options,
                                OutgoingFrame&& frame, CallSink* sink) = 0;
 

@@ -8,6 +8,7 @@
 #include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
+#include "rpc/internal/channel_hold.h"
 #include "rpc/internal/thrown.h"
 #include "rpc/internal/unary_over_stream.h"
 
@@ -54,8 +55,10 @@ void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
   options.deadline = context->deadline_;
   options.wait_for_ready = context->wait_for_ready_;
   if (!done_on_other_thread) options.next_wait = NextWait::kAtOnce;
-  AfterStart(target.transport->StartCall(options, std::move(frame), this),
-             done_on_other_thread);
+  const CallHandle handle =
+      target.transport->StartCall(options, std::move(frame), this);
+  // Else it may be over, and this object gone.
+  if (handle) AfterStart(handle, done_on_other_thread);
 }
 
 inline bool ClientUnaryCall::Begin(const CallTarget& target,
@@ -101,6 +104,15 @@ bool ClientUnaryCall::EncodeAttachment(OutgoingFrame& frame) {
   frame.attachment = std::move(context_->sent_attachment_);
   return CheckAttachmentSize(frame.attachment.size(),
                              context_->transport_->limits(), &status_);
+}
+
+// What AfterStart does, where it waits for no store of the frame's. A call that
+// was cancelled meanwhile is left to that.
+bool ClientUnaryCall::OnStarted(CallHandle handle) {
+  context_->handle_ = handle;
+  uint32_t none = 0;
+  return context_->phase_.compare_exchange_strong(none, ClientContext::kStarted,
+                                                  std::memory_order_acq_rel);
 }
 
 // From the exchange on, the call may be over and this object and the context
@@ -294,7 +306,7 @@ void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
   }
   auto* call = static_cast<CallbackCall*>(CallbackCalls().Take());
   if (call == nullptr) call = new CallbackCall();
-  call->channel_ = channel->shared_from_this();
+  call->channel_ = HoldChannel(channel);
   call->callback_ = std::move(callback);
   if (ABSL_PREDICT_FALSE(target.transport == nullptr)) {
     return call->StartWithoutTransport(target, context,
@@ -307,7 +319,7 @@ void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
 void CallbackCall::CallBack(void (FreeList::*give_back)(FreeListNode*)) {
   // The channel may go with this call, and the callback may do anything.
   CallbackScope scope(this);
-  const std::shared_ptr<ChannelInterface> channel = std::move(channel_);
+  const ChannelRelease release(std::move(channel_));
   const std::function<void(Status)> callback = std::move(callback_);
   Status status = TakeStatus();
   (CallbackCalls().*give_back)(this);

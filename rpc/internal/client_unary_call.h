@@ -52,6 +52,7 @@ class ClientUnaryCall : public CallSink {
   ClientUnaryCall(const ClientUnaryCall&) = delete;
   ClientUnaryCall& operator=(const ClientUnaryCall&) = delete;
 
+  bool OnStarted(CallHandle handle) final;
   void OnFrame(IncomingFrame& frame) final;
   void OnPeer(std::string_view peer) final;
   void OnClosed(const CallOutcome& outcome) final;

@@ -12,6 +12,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -146,6 +148,58 @@ TEST_F(CancellationTest, TryCancelRacesWithSmallCalls) {
                        Blob response;
                        return client_.stub().Echo(&context, request, &response);
                      });
+  EXPECT_OK(client_.Echo(100'000, 100'000));
+}
+
+// Calls that are begun within the end of another one, on the thread that
+// drives: one after the other, each of which another thread cancels.
+TEST_F(CancellationTest, TryCancelRacesWithCallsBegunInCallbacks) {
+  struct Chain {
+    explicit Chain(Probe::Stub* stub, int calls) : stub(stub), left(calls) {
+      request.set_data("small");
+    }
+    void Next() {
+      const std::shared_ptr<rpc::ClientContext> context =
+          std::make_shared<rpc::ClientContext>();
+      {
+        absl::MutexLock lock(&mutex);
+        current = context;
+      }
+      stub->async()->Echo(
+          context.get(), &request, &response,
+          [this, context](const rpc::Status& status) {
+            if (!status.ok()) {
+              ++cancelled;
+              EXPECT_TRUE(HasCode(status, rpc::StatusCode::CANCELLED));
+            }
+            if (--left == 0) return done.Notify();
+            Next();
+          });
+    }
+
+    Probe::Stub* const stub;
+    Blob request, response;
+    int left;
+    int cancelled = 0;
+    absl::Mutex mutex;
+    std::shared_ptr<rpc::ClientContext> current ABSL_GUARDED_BY(mutex);
+    absl::Notification done;
+  };
+  Chain chain(&client_.stub(), TheDeviceUnderTest().Rounds(20'000));
+  chain.Next();
+  std::mt19937_64 random(20261122);
+  while (!chain.done.HasBeenNotified()) {
+    std::shared_ptr<rpc::ClientContext> context;
+    {
+      absl::MutexLock lock(&chain.mutex);
+      context = chain.current;
+    }
+    context->TryCancel();
+    for (uint64_t spins = random() % 2000; spins > 0; --spins) {
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+  }
+  EXPECT_GT(chain.cancelled, 0);
   EXPECT_OK(client_.Echo(100'000, 100'000));
 }
 

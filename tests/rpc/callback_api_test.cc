@@ -6,6 +6,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
 #include "rpc/rpc.h"
@@ -82,6 +83,48 @@ TEST_P(CallbackApiTest, CallKeepsItsChannelAlive) {
                                          });
   }
   done.WaitForNotification();
+}
+
+// The first of those that begin here goes on with what the call that is over
+// held; the others hold the channel themselves, and each does so to its end.
+TEST_P(CallbackApiTest, CallsBegunInACallbackKeepTheChannelAlive) {
+  constexpr int kCalls = 3;
+  SyncEcho service;
+  EchoServer echo({.threads = 2, .delay = absl::Milliseconds(2)}, &service);
+  struct Call {
+    ClientContext context;
+    SayRequest request;
+    SayResponse response;
+  };
+  for (const bool on_others_stack : {false, true}) {
+    Call first, further[kCalls];
+    auto channel =
+        CreateChannel(echo.network().address(), InsecureChannelCredentials());
+    auto stub = Echo::NewStub(channel);
+    const std::weak_ptr<Channel> weak = channel;
+    absl::BlockingCounter over(kCalls);
+    const auto begin = [&] {
+      for (Call& call : further) {
+        stub->async()->Say(&call.context, &call.request, &call.response,
+                           [&](const Status& status) {
+                             EXPECT_TRUE(status.ok()) << status;
+                             EXPECT_FALSE(weak.expired());
+                             over.DecrementCount();
+                           });
+      }
+      stub.reset();
+      channel.reset();
+    };
+    stub->async()->Say(&first.context, &first.request, &first.response,
+                       [&](const Status& status) {
+                         EXPECT_TRUE(status.ok()) << status;
+                         if (!on_others_stack) return begin();
+                         std::thread(begin).join();
+                       });
+    over.Wait();
+    // The last callback may be returning still.
+    while (!weak.expired()) std::this_thread::yield();
+  }
 }
 
 TEST_P(CallbackApiTest, CallbackNeverRunsOnTheCallersStack) {
