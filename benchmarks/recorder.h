@@ -30,9 +30,10 @@ namespace benchmarks {
 
 uint64_t SteadyNowNs();
 
-// The time, for calls of which many are in flight: it is read afresh one time in
-// an eighth of them, as reading it for every call would be a good part of what
-// is measured. So a latency is off by a sixteenth at most, and not on average.
+// The time, for calls of which many are in flight: it is read afresh one time
+// in an eighth of them, as reading it for every call would be a good part of
+// what is measured. So a latency is off by a sixteenth at most, and not on
+// average.
 //
 // Thread-safe.
 class SharedClock {
@@ -82,8 +83,8 @@ class Recorder {
   };
   explicit Recorder(const Options& options);
 
-  // Notes a call that ran from `start_ns` to `end_ns`, both of them of one clock
-  // or nearly so. False: the run is over, start no further call.
+  // Notes a call that ran from `start_ns` to `end_ns`, both of them of one
+  // clock or nearly so. False: the run is over, start no further call.
   bool Note(uint64_t start_ns, uint64_t end_ns, const absl::Status& status);
 
   // REQUIRES: no call runs any more.

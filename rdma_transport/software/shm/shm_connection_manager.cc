@@ -262,7 +262,8 @@ HandshakeSetup ShmConnectionManager::MakeSetup(
   setup.send_cq_line = qp.send_cq_line();
   setup.recv_cq_line = qp.recv_cq_line();
   setup.ring_lines = RingLinesFor(qp.max_send_wr());
-  setup.asymmetric_fence = AsymmetricFence::Available(AsymmetricFence::Reach::kProcesses);
+  setup.asymmetric_fence =
+      AsymmetricFence::Available(AsymmetricFence::Reach::kProcesses);
   setup.responder_resources =
       std::min(parameters.responder_resources, max_reads);
   setup.initiator_depth = std::min(parameters.initiator_depth, max_reads);
@@ -298,7 +299,9 @@ absl::StatusOr<ShmLink::Peer> ShmConnectionManager::MapPeer(
 absl::Status ShmConnectionManager::Establish(Id* id, QueuePair* qp,
                                              const HandshakeSetup& peer,
                                              ShmLink::Peer mapped) {
-  const bool asymmetric = peer.asymmetric_fence && AsymmetricFence::Available(AsymmetricFence::Reach::kProcesses);
+  const bool asymmetric =
+      peer.asymmetric_fence &&
+      AsymmetricFence::Available(AsymmetricFence::Reach::kProcesses);
   Unwatch(id);
   ClearDeadline(id);
   id->link = std::make_shared<ShmLink>(
