@@ -279,15 +279,12 @@ void Connection::Deliver(Call& call, const FrameView& view,
       frame.message.Append(buffer.Slice(offset, view.message.size()));
     }
   }
-  // The connection, too, may be gone after a callback.
-  Poller& poller = *poller_;
-  poller.counters().eager_messages_received.Add(1);
+  poller_->counters().eager_messages_received.Add(1);
   if (call.closed && !call.queued) {
     delivery_->DeliverLast(call, frame);
   } else {
     delivery_->DeliverOrHold(call, frame, opens);
   }
-  if (poller.DrivenHere()) poller.receive_pool().Drop(frame.message);
 }
 
 void Connection::OnReset(const FrameView& view) {

@@ -264,9 +264,6 @@ class Poller {
     return true;
   }
 
-  // This thread is the driver.
-  bool DrivenHere() const { return turnstile_.HeldByMe(); }
-
   CallTable& calls() { return calls_; }
   TransportCounters& counters() { return counters_; }
   TimerWheel& timers() { return timers_; }

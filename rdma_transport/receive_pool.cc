@@ -111,12 +111,6 @@ void ReceivePool::Discard(uint64_t wr_id) {
   PushFree(reinterpret_cast<Block*>(wr_id));
 }
 
-void ReceivePool::Drop(rpc::BufferChain& chain) {
-  drops_ = this;
-  chain.clear();
-  drops_ = nullptr;
-}
-
 bool ReceivePool::IsTightSlow() {
   CollectReturned();
   return Available() < Needed();
@@ -211,11 +205,6 @@ void ReceivePool::PushFree(Block* block) {
 }
 
 void ReceivePool::Return(Block* block) {
-  if (drops_ == this) {
-    PushFree(block);
-    --lent_;
-    return;
-  }
   Returned* head = returned_.load(std::memory_order_relaxed);
   do {
     if (head == &closed_mark_) return AddHolders(-1);

@@ -68,10 +68,6 @@ class ReceivePool {
   // The same for a failed or flushed receive: the buffer is free again.
   void Discard(uint64_t wr_id);
 
-  // Empties `chain`. Buffers of this pool that nobody else refers to are free
-  // at once, without the exchange that other threads give them back by.
-  void Drop(rpc::BufferChain& chain);
-
   // Posts what is missing. Cheap where nothing is.
   void Replenish() {
     if (posted_ < Wanted()) ReplenishSlow();
@@ -135,9 +131,6 @@ class ReceivePool {
   void PushFree(Block* block);
   void Return(Block* block);
   void AddHolders(int64_t count);
-
-  // Of this thread: the pool whose Drop it is in.
-  static inline constinit thread_local ReceivePool* drops_ = nullptr;
 
   ProtectionDomain* const pd_;
   SharedReceiveQueue* const srq_;

@@ -316,51 +316,6 @@ TEST_F(ReceivePoolTest, BuffersOutliveTheOwner) {
   EXPECT_TRUE(weak.expired());
 }
 
-TEST_F(ReceivePoolTest, WhatIsDroppedIsFreeAtOnceWhereNobodyElseHasIt) {
-  Create(1 << 20);
-  ASSERT_TRUE(pool_->Reserve(16).ok());
-  rpc::BufferChain dropped(Receive("dropped"));
-  const uint32_t free = pool_->free();
-  pool_->Drop(dropped);
-  EXPECT_TRUE(dropped.empty());
-  EXPECT_EQ(pool_->free(), free + 1);
-
-  rpc::Buffer kept = Receive("kept");
-  rpc::BufferChain shared(kept);
-  pool_->Drop(shared);
-  EXPECT_EQ(pool_->free(), free + 1);
-  EXPECT_EQ(kept.view(), "kept");
-  kept.reset();
-  EXPECT_FALSE(pool_->IsTight());
-  for (int i = 0; i < 1000; ++i) {
-    rpc::BufferChain chain(Receive());
-    pool_->Drop(chain);
-    pool_->Replenish();
-  }
-  EXPECT_EQ(pool_->registered_bytes(), kSlabBytes) << "all came back";
-}
-
-TEST_F(ReceivePoolTest, AnotherPoolsBuffersGoBackToThatOne) {
-  Create(1 << 20);
-  const std::shared_ptr<FakeMemory> other_memory = fake_;
-  const auto other_srq = std::exchange(srq_, nullptr);
-  ReceivePool* const other = std::exchange(pool_, nullptr);
-  const uint32_t others = other->free() + other->posted();
-  rpc::BufferChain chain;
-  {
-    ibv_sge sge;
-    const ibv_recv_wr wr = FakeDevice::TakeReceive(other_srq->get(), &sge);
-    chain.Append(other->Take(wr.wr_id, 1));
-  }
-  Create(1 << 20);
-  const uint32_t free = pool_->free();
-  pool_->Drop(chain);
-  EXPECT_EQ(pool_->free(), free);
-  ASSERT_TRUE(other->Reserve(32).ok()) << "which collects";
-  EXPECT_EQ(other->free() + other->posted(), others);
-  other->Close();
-}
-
 TEST_F(ReceivePoolTest, AnyThreadMayGiveBack) {
   constexpr int kThreads = 3;
   constexpr int kEach = 4000;
