@@ -135,12 +135,7 @@ class Poller {
   bool RunNow(Function&& function) {
     const bool was_driver = turnstile_.HeldByMe();
     if (!RunAndStay(function)) return false;
-    if (was_driver) return true;
-    if (RunsCallbackHere()) {
-      OpenForCallback();
-    } else {
-      Leave();
-    }
+    if (!was_driver) Leave();
     return true;
   }
 
@@ -251,7 +246,7 @@ class Poller {
       return true;
     }
     // What is left of this batch does not wait for the callback.
-    OpenForCallback();
+    if (OpenForOthers().callbacks) WakeAnySleeper();
     const Poller* const outer = std::exchange(runs_callback_, this);
     callback();
     runs_callback_ = outer;
@@ -348,10 +343,6 @@ class Poller {
   };
   // Lets others in, with no task left undone.
   LeftBehind OpenForOthers();
-  // Lets others in while this thread runs a callback, from which it comes back.
-  void OpenForCallback() {
-    if (OpenForOthers().callbacks) WakeAnySleeper();
-  }
   // Lets others in, and has the first of the waiters come. False: none waits.
   bool Leave();
   rpc::Event* FirstWaiter() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiters_mutex_);
