@@ -32,8 +32,9 @@ uint64_t SteadyNowNs();
 
 // The time, for calls of which many are in flight: it is read afresh one time
 // in an eighth of them, as reading it for every call would be a good part of
-// what is measured. So a latency is off by a sixteenth at most, and not on
-// average.
+// what is measured. Latencies are right on average, and single ones off by what
+// an eighth of the calls takes; where something stalls, those around it by as
+// long as it does.
 //
 // Thread-safe.
 class SharedClock {

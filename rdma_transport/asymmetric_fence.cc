@@ -4,6 +4,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
 namespace rdma {
 namespace {
 
@@ -29,8 +34,16 @@ bool AsymmetricFence::Available(Reach reach) {
 void AsymmetricFence::Heavy(Reach reach) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!Available(reach)) return;
-  Membarrier(reach == Reach::kProcess ? MEMBARRIER_CMD_PRIVATE_EXPEDITED
-                                      : MEMBARRIER_CMD_GLOBAL_EXPEDITED);
+  const int command = reach == Reach::kProcess
+                          ? MEMBARRIER_CMD_PRIVATE_EXPEDITED
+                          : MEMBARRIER_CMD_GLOBAL_EXPEDITED;
+  while (!Membarrier(command)) {
+    if (errno == ENOMEM || errno == EAGAIN) continue;
+    // The common side counts on it and goes on: a lock would be nobody's.
+    std::fprintf(stderr, "membarrier, which worked before, fails: %s\n",
+                 std::strerror(errno));
+    std::abort();
+  }
 }
 
 }  // namespace rdma

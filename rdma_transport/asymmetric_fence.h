@@ -26,9 +26,12 @@ class AsymmetricFence {
   };
 
   // Whether Heavy of this process reaches those threads, and, with kProcesses,
-  // Heavy of others this process's. Registers the process on first use.
+  // Heavy of others this process's. Registers the process on first use, which
+  // takes 10 to 20 ms where it has several threads.
   static bool Available(Reach reach);
 
+  // Ends the process where what was available is so no more (a sandbox that was
+  // entered since).
   static void Heavy(Reach reach);
   static void Light() { std::atomic_signal_fence(std::memory_order_seq_cst); }
 };

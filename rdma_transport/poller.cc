@@ -66,6 +66,7 @@ absl::StatusOr<std::unique_ptr<Poller>> Poller::Create(
 }
 
 absl::Status Poller::Init(const Options& options) {
+  Turnstile::Prepare();
   Device* const device = context_->device();
   const ibv_device_attr& limits = device->attributes();
 
@@ -276,7 +277,9 @@ bool Poller::Turn() {
   }
   if (!dirty_.empty()) FlushDirty();
   receive_pool_->Replenish();
-  if (++turns_ % kTurnsPerClock == 0) busy |= LookAround();
+  const uint32_t turns = turns_.load(std::memory_order_relaxed) + 1;
+  turns_.store(turns, std::memory_order_relaxed);
+  if (turns % kTurnsPerClock == 0) busy |= LookAround();
   return busy;
 }
 
@@ -463,7 +466,8 @@ int Poller::SleepTimeoutMs() {
 }
 
 void Poller::LookAroundNextTurn() {
-  turns_ = kTurnsPerClock - 1;
+  turns_.store(turns_.load(std::memory_order_relaxed) | (kTurnsPerClock - 1),
+               std::memory_order_relaxed);
   last_look_ns_ = 0;
   next_event_look_ns_ = 0;
 }

@@ -46,6 +46,8 @@
 
 namespace rdma {
 
+struct PollerObservation;
+
 // What a poller knows of a connection. Called by the driver only.
 class PolledConnection {
  public:
@@ -247,9 +249,10 @@ class Poller {
     }
     // What is left of this batch does not wait for the callback.
     if (OpenForOthers().callbacks) WakeAnySleeper();
-    const Poller* const outer = std::exchange(runs_callback_, this);
-    callback();
-    runs_callback_ = outer;
+    {
+      const CallbackMark mark(this);
+      callback();
+    }
     WakeWaiters();
     // Its last act may have been to enter (RunAndStay).
     if (turnstile_.HeldByMe()) return true;
@@ -292,6 +295,18 @@ class Poller {
       poller_->OnDeviceEvent(event);
     }
     Poller* const poller_;
+  };
+  // For the stack around a callback.
+  class CallbackMark {
+   public:
+    explicit CallbackMark(const Poller* poller)
+        : outer_(std::exchange(runs_callback_, poller)) {}
+    ~CallbackMark() { runs_callback_ = outer_; }
+    CallbackMark(const CallbackMark&) = delete;
+    CallbackMark& operator=(const CallbackMark&) = delete;
+
+   private:
+    const Poller* const outer_;
   };
   struct Task {
     absl::AnyInvocable<void()> run;
@@ -359,7 +374,8 @@ class Poller {
   void ParkKeeper();
   // For the monitor: whether nobody looks after the poller, and the remedy.
   bool IsQuiet() const;
-  bool IsNeglected(uint64_t last_observed) const;
+  PollerObservation Observe() const;
+  bool IsNeglected(const PollerObservation& last) const;
   void SendKeeper();
 
   // Of this thread: the innermost one.
@@ -385,7 +401,7 @@ class Poller {
   ibv_wc completions_[kCompletionBatch];
   int next_completion_ = 0;
   int completion_count_ = 0;
-  uint32_t turns_ = 0;
+  std::atomic<uint32_t> turns_{0};  // the monitor reads it
   int64_t last_look_ns_ = 0;
   int64_t next_event_look_ns_ = 0;
   TimerWheel timers_;

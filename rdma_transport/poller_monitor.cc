@@ -26,7 +26,7 @@ void PollerMonitor::Add(Poller* poller) {
   absl::MutexLock lifecycle_lock(&lifecycle_mutex_);
   {
     absl::MutexLock lock(&mutex_);
-    watched_.push_back({poller, 0});
+    watched_.push_back({poller, {}});
     stop_ = false;
     asleep_.store(false, std::memory_order_seq_cst);
   }
@@ -79,7 +79,7 @@ bool PollerMonitor::Look() {
   for (Watched& watched : watched_) {
     Poller& poller = *watched.poller;
     if (poller.IsNeglected(watched.observed)) poller.SendKeeper();
-    watched.observed = poller.turnstile_.Observe();
+    watched.observed = poller.Observe();
     if (!poller.IsQuiet()) all_quiet = false;
   }
   return all_quiet;

@@ -3,7 +3,7 @@
 // A poller may be open with nobody in it: its driver left, or runs a callback
 // that blocks. The monitor is one thread for the process that looks at the
 // active pollers every millisecond, and calls a keeper to one that stood open
-// and untouched for a whole interval while nobody sleeps on its events. When
+// and took no turn for a whole interval while nobody sleeps on its events. When
 // all pollers sleep, so does the monitor: an idle process costs nothing.
 //
 // Thread-safe.
@@ -22,6 +22,12 @@ namespace rdma {
 
 class Poller;
 
+// What is seen of a poller at a look.
+struct PollerObservation {
+  bool held = true;
+  uint32_t turns = 0;
+};
+
 class PollerMonitor {
  public:
   static PollerMonitor& Get();
@@ -38,7 +44,7 @@ class PollerMonitor {
  private:
   struct Watched {
     Poller* poller;
-    uint64_t observed;
+    PollerObservation observed;
   };
 
   PollerMonitor() = default;

@@ -155,12 +155,18 @@ void Poller::SendKeeper() {
 
 bool Poller::IsQuiet() const {
   return sleepers_.load(std::memory_order_seq_cst) > 0 &&
-         !Turnstile::IsHeld(turnstile_.Observe());
+         !turnstile_.LooksHeld();
 }
 
-bool Poller::IsNeglected(uint64_t last_observed) const {
-  return !Turnstile::IsHeld(last_observed) &&
-         turnstile_.Observe() == last_observed &&
+PollerObservation Poller::Observe() const {
+  return {.held = turnstile_.LooksHeld(),
+          .turns = turns_.load(std::memory_order_relaxed)};
+}
+
+// Threads that enter to send something do not count: they do not poll.
+bool Poller::IsNeglected(const PollerObservation& last) const {
+  const PollerObservation now = Observe();
+  return !last.held && !now.held && now.turns == last.turns &&
          sleepers_.load(std::memory_order_seq_cst) == 0;
 }
 

@@ -118,16 +118,10 @@ bool Turnstile::IsOpen() const {
   return !slot.IsInside();
 }
 
-uint64_t Turnstile::Observe() const {
+bool Turnstile::LooksHeld() const {
   const uint64_t seen = state_.load(std::memory_order_relaxed);
-  uint64_t changes = seen / kOneChange;
-  bool held = KindOf(seen) == Kind::kHeld;
-  for (const Slot& slot : slots_) {
-    const uint64_t passages = slot.passages.load(std::memory_order_relaxed);
-    changes += passages;
-    held = held || (passages & 1) != 0;
-  }
-  return changes * 2 + (held ? 1 : 0);
+  return KindOf(seen) == Kind::kHeld ||
+         (KindOf(seen) != Kind::kOpen && slots_[SlotOf(seen)].IsInside());
 }
 
 }  // namespace rdma

@@ -49,6 +49,12 @@ namespace rdma {
 
 class Turnstile {
  public:
+  // What is to be done once in a process takes its time, and is better done
+  // before anybody enters.
+  static void Prepare() {
+    (void)AsymmetricFence::Available(AsymmetricFence::Reach::kProcess);
+  }
+
   bool TryEnter() {
     const uint64_t seen = state_.load(std::memory_order_relaxed);
     Slot* const slot = MySlot(seen);
@@ -82,9 +88,8 @@ class Turnstile {
   }
   // For who would enter, or has left work and relies on the holder otherwise.
   bool IsOpen() const;
-  // Changes whenever somebody enters or releases; for observers.
-  uint64_t Observe() const;
-  static bool IsHeld(uint64_t observed) { return (observed & 1) != 0; }
+  // The same for observers, whom a moment ago will do.
+  bool LooksHeld() const;
 
  private:
   // Where the owner is; the owner's to change.
@@ -100,7 +105,7 @@ class Turnstile {
       return (passages.load(std::memory_order_acquire) & 1) != 0;
     }
   };
-  static constexpr int kSlots = 4;
+  static constexpr int kSlots = 8;
 
   // Of a state: what it is, of which slot, and a number that differs each time.
   enum class Kind : uint64_t { kOpen, kHeld, kBiased, kTrying, kConverted };

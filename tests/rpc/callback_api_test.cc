@@ -102,7 +102,7 @@ TEST_P(CallbackApiTest, CallsBegunInACallbackKeepTheChannelAlive) {
         CreateChannel(echo.network().address(), InsecureChannelCredentials());
     auto stub = Echo::NewStub(channel);
     const std::weak_ptr<Channel> weak = channel;
-    absl::BlockingCounter over(kCalls);
+    absl::BlockingCounter over(kCalls + 1);
     const auto begin = [&] {
       for (Call& call : further) {
         stub->async()->Say(&call.context, &call.request, &call.response,
@@ -114,6 +114,7 @@ TEST_P(CallbackApiTest, CallsBegunInACallbackKeepTheChannelAlive) {
       }
       stub.reset();
       channel.reset();
+      over.DecrementCount();
     };
     stub->async()->Say(&first.context, &first.request, &first.response,
                        [&](const Status& status) {
