@@ -1,7 +1,7 @@
 // Goal: a server whose handler blocks the thread that drives is looked after
 // also where other handlers send something all the time, and so come by.
-// Method: a stream whose handler writes five times a millisecond, a handler
-// that blocks until it is told otherwise, and quick calls meanwhile.
+// Method: a stream whose handler writes ten times a millisecond, a handler that
+// blocks until it is told otherwise, and quick calls meanwhile.
 #include <atomic>
 #include <memory>
 #include <thread>
@@ -30,7 +30,12 @@ class BusyService final : public Parcels::Service {
 
   rpc::Status Download(rpc::ServerContext* context, const Parcel* request,
                        rpc::ServerWriter<Parcel>* writer) override {
-    while (writer->Write(Parcel())) absl::SleepFor(absl::Microseconds(200));
+    while (writer->Write(Parcel())) {
+      // A thread that sleeps may not come back for a millisecond.
+      const absl::Time next = absl::Now() + absl::Microseconds(100);
+      while (absl::Now() < next) {
+      }
+    }
     return rpc::Status::OK;
   }
 
@@ -43,6 +48,9 @@ TEST(BusySenderTest, QuickCallsAreServedBesideABlockedAndABusyHandler) {
   OneConnection ends(&service);
   ASSERT_TRUE(ends.ok());
   const auto stub = Parcels::NewStub(ends.channel());
+
+  const Client other(ends.server().address());
+  EXPECT_OK(other.Echo(100, 0));
 
   rpc::ClientContext busy_context;
   std::atomic<int> read{0};
@@ -63,10 +71,8 @@ TEST(BusySenderTest, QuickCallsAreServedBesideABlockedAndABusyHandler) {
                          over.Notify();
                        });
   service.blocked.WaitForNotification();
-  const Client other(ends.server().address());
   for (int i = 0; i < 20; ++i) {
     EXPECT_OK(other.Echo(100, 0, absl::Seconds(5))) << "call " << i;
-    absl::SleepFor(absl::Milliseconds(2));
   }
 
   service.release.Notify();
