@@ -34,13 +34,13 @@ namespace {
 // to be worth it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimized";
-constexpr int64_t kClientLimit = 3180;
-constexpr int64_t kServerLimit = 3530;
+constexpr int64_t kClientLimit = 3110;
+constexpr int64_t kServerLimit = 3500;
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
-constexpr int64_t kClientLimit = 15820;
-constexpr int64_t kServerLimit = 17080;
+constexpr int64_t kClientLimit = 16200;
+constexpr int64_t kServerLimit = 17970;
 #endif
 
 // From the test's working directory, the root of its runfiles.
