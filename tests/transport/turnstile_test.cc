@@ -43,21 +43,34 @@ void InThreads(Function function) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(TurnstileTest, IsHeldByWhoEntered) {
-  Turnstile turnstile;
+template <typename Function>
+void InAnotherThread(Function function) {
+  std::thread(function).join();
+}
+
+// Of one that is open: whoever enters holds it, and nobody else gets in.
+void ExpectHeldByWhoEnters(Turnstile& turnstile) {
   EXPECT_TRUE(turnstile.IsOpen());
   EXPECT_FALSE(turnstile.HeldByMe());
   ASSERT_TRUE(turnstile.TryEnter());
   EXPECT_FALSE(turnstile.IsOpen());
   EXPECT_TRUE(turnstile.HeldByMe());
   EXPECT_FALSE(turnstile.TryEnter()) << "not even by its holder";
-  std::thread([&turnstile] {
+  InAnotherThread([&turnstile] {
+    EXPECT_FALSE(turnstile.IsOpen());
     EXPECT_FALSE(turnstile.HeldByMe());
     EXPECT_FALSE(turnstile.TryEnter());
-  }).join();
+    EXPECT_FALSE(turnstile.TryEnter()) << "nor by asking twice";
+  });
+  EXPECT_TRUE(turnstile.HeldByMe());
   turnstile.Release();
   EXPECT_TRUE(turnstile.IsOpen());
   EXPECT_FALSE(turnstile.HeldByMe());
+}
+
+TEST(TurnstileTest, IsHeldByWhoEntered) {
+  Turnstile turnstile;
+  ExpectHeldByWhoEnters(turnstile);
 }
 
 TEST(TurnstileTest, TwoTurnstilesDoNotMindEachOther) {
@@ -141,11 +154,6 @@ void Own(Turnstile& turnstile) {
   }
 }
 
-template <typename Function>
-void InAnotherThread(Function function) {
-  std::thread(function).join();
-}
-
 // Lets an owner's and another thread's part of a round, which take the round's
 // own data, run at about the same time, on a turnstile that the first one owns.
 // The owner has so many passages in a round, as the other one needs a while to
@@ -188,22 +196,8 @@ void LetThemMeet(Owners owners, Others others, Check check) {
 TEST(TurnstileTest, AnOwnerIsInsideOrNot) {
   Turnstile turnstile;
   Own(turnstile);
-  EXPECT_TRUE(turnstile.IsOpen());
-  EXPECT_FALSE(turnstile.HeldByMe());
-  ASSERT_TRUE(turnstile.TryEnter());
-  EXPECT_FALSE(turnstile.IsOpen());
-  EXPECT_TRUE(turnstile.HeldByMe());
-  EXPECT_FALSE(turnstile.TryEnter()) << "not even by its holder";
-  InAnotherThread([&turnstile] {
-    EXPECT_FALSE(turnstile.IsOpen());
-    EXPECT_FALSE(turnstile.HeldByMe());
-    EXPECT_FALSE(turnstile.TryEnter());
-    EXPECT_FALSE(turnstile.TryEnter()) << "nor by asking twice";
-  });
-  EXPECT_TRUE(turnstile.HeldByMe());
-  turnstile.Release();
-  EXPECT_TRUE(turnstile.IsOpen());
-  ASSERT_TRUE(turnstile.TryEnter());
+  ExpectHeldByWhoEnters(turnstile);
+  ASSERT_TRUE(turnstile.TryEnter()) << "which was revoked";
   turnstile.Release();
 }
 
