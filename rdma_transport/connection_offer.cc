@@ -430,6 +430,9 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     Close(WcStatusToStatus(wc.status, "the connection to " + peer_name_));
   }
   send_queue_.Complete(wc.wr_id, [this](SendEntry& entry) {
+    for (rpc::Buffer& buffer : entry.buffers) {
+      poller_->context().memory().TakeBack(std::move(buffer));
+    }
     if (entry.read != nullptr) {
       --reads_outstanding_;
       entry.read->ChunkDone();

@@ -13,6 +13,10 @@ constexpr size_t kFirstArenaBytes = size_t{4} << 20;
 constexpr size_t kLargestArenaBytes = size_t{256} << 20;
 constexpr size_t kSmallestSlabBytes = size_t{256} << 10;
 
+constexpr size_t kCacheLine = 64;
+// A larger buffer would be out of the cache before it is written to.
+constexpr size_t kMostTakenBack = size_t{16} << 10;
+
 constexpr size_t RoundUp(size_t bytes, size_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
@@ -78,6 +82,7 @@ int AccessFor(Device* device) {
 RegisteredMemory::RegisteredMemory(ProtectionDomain* pd, uint64_t budget_bytes)
     : pd_(pd),
       access_(AccessFor(pd->device())),
+      cpus_read_(pd->device()->cpus_read()),
       budget_bytes_(budget_bytes),
       next_arena_bytes_(kFirstArenaBytes) {}
 
@@ -123,6 +128,19 @@ absl::StatusOr<rpc::Buffer> RegisteredMemory::Allocate(size_t bytes) {
   block->MakeReady();
   return rpc::Buffer(block, block->data() + (classed ? kHeadroomBytes : 0),
                      bytes);
+}
+
+void RegisteredMemory::TakeBack(rpc::Buffer buffer) {
+  if (!cpus_read_ || buffer.size() > kMostTakenBack || !Owns(buffer) ||
+      !buffer.block()->unique()) {
+    return;
+  }
+  // Stores, for of so many prefetches CPUs leave most out.
+  const size_t front = std::min(buffer.headroom(), kCacheLine);
+  volatile std::byte* const begin = buffer.mutable_data() - front;
+  for (size_t at = 0; at < front + buffer.size(); at += kCacheLine) {
+    begin[at] = std::byte{};
+  }
 }
 
 RegisteredMemory::Block* RegisteredMemory::TakeSpare(int index) {

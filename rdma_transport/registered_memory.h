@@ -59,6 +59,11 @@ class RegisteredMemory {
   // at the budget, or where the system has no more. Contents are undefined.
   absl::StatusOr<rpc::Buffer> Allocate(size_t bytes);
 
+  // Lets go of a buffer whose SEND is complete. Where CPUs of this host have
+  // read it, and nobody else keeps it, its cache lines are fetched back: it is
+  // the next to be written to, and that would wait for each of them.
+  void TakeBack(rpc::Buffer buffer);
+
   // Whether `buffer` is of this memory.
   bool Owns(const rpc::Buffer& buffer) const {
     return buffer.block() != nullptr && buffer.block()->domain() == this;
@@ -134,6 +139,7 @@ class RegisteredMemory {
 
   ProtectionDomain* const pd_;
   const int access_;  // of an arena's MR
+  const bool cpus_read_;
   const uint64_t budget_bytes_;
 
   // A cache line of them for each class. A spare block is in use as far as its

@@ -135,6 +135,7 @@ class FailingDevice final : public Device {
   unsigned int invalidation_flags() const override {
     return inner_->invalidation_flags();
   }
+  bool cpus_read() const override { return inner_->cpus_read(); }
 
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return Create("AllocateMemory", "memory",

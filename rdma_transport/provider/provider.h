@@ -229,6 +229,9 @@ class Device {
   // The bits of ibv_wc.wc_flags of which one marks a receive that invalidated a
   // key. IBV_WC_WITH_INV; a device with another habit says which.
   virtual unsigned int invalidation_flags() const { return IBV_WC_WITH_INV; }
+  // Whether it is CPUs of this host that read what this side sends: what was
+  // sent is in their caches then.
+  virtual bool cpus_read() const { return false; }
 
   // Memory fit for RegMr on this device: page-aligned, zeroed, its pages
   // present. Null and errno (ENOMEM) where there is none. Memory from elsewhere

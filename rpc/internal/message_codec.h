@@ -83,26 +83,6 @@ inline bool SerializeTo(const google::protobuf::MessageLite& message,
   return false;
 }
 
-// Has the CPU fetch the lines of memory that is about to be written, all at
-// once: what a peer on this host has read lately is in its cache, and the copy
-// that protobuf makes of a long string takes such lines one after the other.
-inline void PrefetchToWrite(std::byte* memory, size_t size) {
-  // Less than that is copied as quickly without; of more, those fetched first
-  // would make room for the last.
-  constexpr size_t kLeast = 3 << 10;
-  constexpr size_t kMost = 16 << 10;
-  constexpr size_t kLine = 64;
-  if (size < kLeast || size > kMost) return;
-  for (size_t i = 0; i < size; i += kLine) {
-#ifdef __x86_64__
-    // GCC's builtin, for all processors of the kind, would fetch to read.
-    asm volatile("prefetchw %0" : : "m"(memory[i]));
-#else
-    __builtin_prefetch(memory + i, /*rw=*/1);
-#endif
-  }
-}
-
 // EncodeMessage for a message of `size` > limits.copy_bytes bytes.
 template <class Allocator>
 ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
@@ -118,7 +98,6 @@ ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
     *error = NoMemoryToSend(size, buffer.status());
     return false;
   }
-  PrefetchToWrite(buffer->mutable_data(), size);
   if (!SerializeTo(message, buffer->mutable_data(), size, error)) return false;
   frame.has_message = true;
   frame.message.Append(*std::move(buffer));

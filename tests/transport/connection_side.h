@@ -74,6 +74,7 @@ class MeddledDevice final : public Device {
   uint32_t useful_inline_data() const override {
     return real_->useful_inline_data();
   }
+  bool cpus_read() const override { return real_->cpus_read(); }
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return real_->AllocateMemory(bytes, use);
   }

@@ -58,6 +58,7 @@ class FakeDevice final : public Device {
   std::string_view name() const override { return "fake0"; }
   const ibv_device_attr& attributes() const override { return attributes_; }
   uint32_t max_inline_data() const override { return 512; }
+  bool cpus_read() const override { return true; }
   void* AllocateMemory(size_t bytes, MemoryUse use) override;
   void FreeMemory(void* memory, size_t bytes) override;
   ibv_pd* AllocPd() override;

@@ -135,6 +135,60 @@ TEST(RegisteredMemoryTest, FreedNeighboursBecomeOnePiece) {
   }
 }
 
+// A buffer with what is in front of it, all of one byte.
+rpc::Buffer TakeFilled(FakeMemory& fake, size_t bytes, int byte) {
+  rpc::Buffer buffer = Take(fake, bytes);
+  std::memset(buffer.mutable_data() - buffer.headroom(), byte,
+              buffer.headroom() + bytes);
+  return buffer;
+}
+
+bool IsFilled(const std::byte* begin, size_t bytes, int byte) {
+  return std::all_of(begin, begin + bytes,
+                     [byte](std::byte b) { return b == std::byte(byte); });
+}
+
+TEST(RegisteredMemoryTest, TakingBackWritesToNobodyElsesMemory) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  for (const size_t bytes : {size_t{1}, size_t{1500}, size_t{8192},
+                             size_t{10'000}, size_t{16'384}}) {
+    SCOPED_TRACE(bytes);
+    std::vector<rpc::Buffer> neighbours;
+    std::vector<rpc::Buffer> taken_back;
+    for (int i = 0; i < 32; ++i) {
+      rpc::Buffer buffer = TakeFilled(*fake, bytes, 0xab);
+      (i % 2 == 0 ? neighbours : taken_back).push_back(std::move(buffer));
+    }
+    for (rpc::Buffer& buffer : taken_back) {
+      fake->memory().TakeBack(std::move(buffer));
+    }
+    for (const rpc::Buffer& buffer : neighbours) {
+      EXPECT_TRUE(IsFilled(buffer.data() - buffer.headroom(),
+                           buffer.headroom() + bytes, 0xab));
+    }
+  }
+}
+
+TEST(RegisteredMemoryTest, WhatOthersKeepIsNotTakenBack) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  const rpc::Buffer kept = TakeFilled(*fake, 8192, 0xab);
+  fake->memory().TakeBack(kept);
+  fake->memory().TakeBack(kept.Slice(100, 1000));
+  EXPECT_TRUE(IsFilled(kept.data() - kept.headroom(),
+                       kept.headroom() + kept.size(), 0xab));
+}
+
+TEST(RegisteredMemoryTest, WhatIsTakenBackIsTheNextToBeUsed) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  rpc::Buffer buffer = TakeFilled(*fake, 8192, 0xab);
+  const std::byte* const data = buffer.data();
+  fake->memory().TakeBack(std::move(buffer));
+  // Written to, once in each cache line, or else it could not be told.
+  EXPECT_FALSE(IsFilled(data, 64, 0xab));
+  EXPECT_FALSE(IsFilled(data + 8192 - 64, 64, 0xab));
+  EXPECT_EQ(Take(*fake, 8192).data(), data);
+}
+
 TEST(RegisteredMemoryTest, SlicesKeepTheWholeAlive) {
   const auto fake = FakeMemory::Create(8 * kMiB);
   rpc::Buffer slice;

@@ -55,6 +55,7 @@ class EngineDevice final : public Device {
   const ibv_device_attr& attributes() const override { return attributes_; }
   uint32_t max_inline_data() const override { return kMaxInlineBytes; }
   uint32_t useful_inline_data() const override { return kMaxInlineBytes; }
+  bool cpus_read() const override { return true; }
 
   void* AllocateMemory(size_t bytes, MemoryUse use) override;
   void FreeMemory(void* memory, size_t bytes) override;
