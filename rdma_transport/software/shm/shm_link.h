@@ -95,6 +95,8 @@ class ShmLink final : public Link {
   // Arena ids below this are looked up without a lock once they are announced.
   static constexpr uint32_t kFastArenas = 256;
 
+  static constexpr uint32_t kLinesWorthFetching = 8;
+
   // The peer's CQ lines that we look at, and what we rang for.
   struct Bell {
     const std::atomic<uint32_t>* armed = nullptr;
@@ -109,6 +111,7 @@ class ShmLink final : public Link {
   void WriteRun(const std::byte* data, uint32_t bytes);
   void WriteParts(const ConstBytes* parts, int part_count);
   void Publish(const Packet& packet, uint32_t lines);
+  void FetchBack(uint32_t lines);
   void ReadRun(uint64_t position, std::byte* out, uint32_t bytes) const;
   void ExpectNext();
   void FenceBeforeBell() const;

@@ -9,6 +9,8 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <deque>
 #include <memory>
 #include <random>
 #include <string>
@@ -115,6 +117,29 @@ TEST_F(ShmLinkTest, AllSizesPassManyLaps) {
     ASSERT_EQ(packet.immediate, static_cast<uint32_t>(i));
     b_.link->Acknowledge();
   }
+}
+
+TEST_F(ShmLinkTest, WhatIsNotTakenYetStaysAsItWasSent) {
+  std::minstd_rand random(1);
+  std::deque<std::string> on_the_way;
+  size_t most_on_the_way = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string payload(random() % (kMaxPayloadBytes + 1),
+                              static_cast<char>(i));
+    if (a_.link->SendSmall(static_cast<uint32_t>(i),
+                           reinterpret_cast<const std::byte*>(payload.data()),
+                           static_cast<uint32_t>(payload.size())) != 0) {
+      on_the_way.push_back(payload);
+    }
+    most_on_the_way = std::max(most_on_the_way, on_the_way.size());
+    for (auto left = random() % 4; left != 0 && !on_the_way.empty(); --left) {
+      Packet packet;
+      ASSERT_EQ(Receive(b_, &packet), on_the_way.front());
+      on_the_way.pop_front();
+    }
+    if (random() % 2 == 0) b_.link->Acknowledge();
+  }
+  EXPECT_GT(most_on_the_way, 3u);
 }
 
 TEST_F(ShmLinkTest, PartsAreOnePayload) {
