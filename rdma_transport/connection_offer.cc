@@ -430,8 +430,11 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     Close(WcStatusToStatus(wc.status, "the connection to " + peer_name_));
   }
   send_queue_.Complete(wc.wr_id, [this](SendEntry& entry) {
-    for (rpc::Buffer& buffer : entry.buffers) {
-      poller_->context().memory().TakeBack(std::move(buffer));
+    // Else others may be the next to write there, on CPUs of their own.
+    if (!entry.buffers.empty() && poller_->IsAlone()) {
+      for (rpc::Buffer& buffer : entry.buffers) {
+        poller_->context().memory().TakeBack(std::move(buffer));
+      }
     }
     if (entry.read != nullptr) {
       --reads_outstanding_;

@@ -262,6 +262,9 @@ class Poller {
     return true;
   }
 
+  // Whether this thread has been the only one here for long.
+  bool IsAlone() const { return turnstile_.IsMine(); }
+
   CallTable& calls() { return calls_; }
   TransportCounters& counters() { return counters_; }
   TimerWheel& timers() { return timers_; }

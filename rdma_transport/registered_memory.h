@@ -59,9 +59,10 @@ class RegisteredMemory {
   // at the budget, or where the system has no more. Contents are undefined.
   absl::StatusOr<rpc::Buffer> Allocate(size_t bytes);
 
-  // Lets go of a buffer whose SEND is complete. Where CPUs of this host have
-  // read it, and nobody else keeps it, its cache lines are fetched back: it is
-  // the next to be written to, and that would wait for each of them.
+  // Lets go of a buffer that was sent, whatever became of that. Where CPUs of
+  // this host have read it, and nobody else keeps it, its cache lines are
+  // fetched back: it is the next to be written to, and that would wait for each
+  // of them. For threads that are likely to be the ones to write it.
   void TakeBack(rpc::Buffer buffer);
 
   // Whether `buffer` is of this memory.

@@ -42,6 +42,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <utility>
 
 #include "rdma_transport/asymmetric_fence.h"
 
@@ -86,6 +87,10 @@ class Turnstile {
   bool HeldByMe() const {
     return holder_.load(std::memory_order_relaxed) == Me();
   }
+  // Whether this thread owns it: nobody else has entered for long.
+  bool IsMine() const {
+    return MySlot(state_.load(std::memory_order_relaxed)) != nullptr;
+  }
   // For who would enter, or has left work and relies on the holder otherwise.
   bool IsOpen() const;
   // The same for observers, whom a moment ago will do.
@@ -126,10 +131,13 @@ class Turnstile {
     return &me;
   }
 
-  Slot* MySlot(uint64_t state) {
+  const Slot* MySlot(uint64_t state) const {
     if (KindOf(state) != Kind::kBiased) return nullptr;
-    Slot* const slot = &slots_[SlotOf(state)];
+    const Slot* const slot = &slots_[SlotOf(state)];
     return slot->owner.load(std::memory_order_relaxed) == Me() ? slot : nullptr;
+  }
+  Slot* MySlot(uint64_t state) {
+    return const_cast<Slot*>(std::as_const(*this).MySlot(state));
   }
   bool Change(uint64_t from, uint64_t to) {
     return state_.compare_exchange_strong(from, to, std::memory_order_seq_cst);

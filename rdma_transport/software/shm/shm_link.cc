@@ -129,8 +129,8 @@ uint64_t ShmLink::Send(const Packet& packet, const ConstBytes* parts,
 // What the peer has read is in its cache. The next packet is likely to be as
 // long: its lines come back while the peer is busy with this one, and not one
 // after the other when they are written. By stores, into what is nobody's, for
-// CPUs leave many a prefetch out. The first line is the one that the peer
-// polls.
+// CPUs leave many a prefetch out. The first line, which the peer polls, would
+// not stay.
 inline void ShmLink::FetchBack(uint32_t lines) {
   if (lines < kLinesWorthFetching ||
       tx_position_ + lines > tx_consumed_ + tx_mask_ + 1) {
