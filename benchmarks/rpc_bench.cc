@@ -7,6 +7,7 @@
 // a wrong command line.
 #include <gflags/gflags.h>
 
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -48,6 +49,8 @@ DEFINE_string(working_set_bytes, "0",
 DEFINE_int64(pause_us, 0,
              "latency: sleep so long after each call, so that both sides run "
              "out of work");
+DEFINE_int64(timeout_ms, 0,
+             "give each call a deadline, so long after its start; 0: none");
 DEFINE_double(seconds, 3, "how long to measure each combination");
 DEFINE_double(warmup_seconds, 0.5, "how long to run before measuring");
 DEFINE_bool(json, false, "print JSON, one object a line, instead of a table");
@@ -147,23 +150,25 @@ absl::StatusOr<std::vector<WorkloadOptions>> WorkloadsOfFlags() {
       ParseSizes("working_set_bytes", FLAGS_working_set_bytes);
   if (!working_set.ok()) return working_set.status();
   if (!(FLAGS_seconds > 0) || !(FLAGS_warmup_seconds >= 0) ||
-      FLAGS_pause_us < 0) {
+      FLAGS_pause_us < 0 || FLAGS_timeout_ms < 0) {
     return absl::InvalidArgumentError(
-        "--seconds must be more than 0, --warmup_seconds and --pause_us at "
-        "least 0");
+        "--seconds must be more than 0, --warmup_seconds, --pause_us and "
+        "--timeout_ms at least 0");
   }
   std::vector<WorkloadOptions> workloads;
   for (const Mode mode : *modes) {
     for (const uint64_t bytes : *sizes) {
       for (const int in_flight : ConcurrencyOf(mode, *concurrency)) {
-        workloads.push_back({.mode = mode,
-                             .payload_bytes = static_cast<size_t>(bytes),
-                             .concurrency = in_flight,
-                             .attachment = FLAGS_attachment,
-                             .working_set_bytes = working_set->front(),
-                             .pause = absl::Microseconds(FLAGS_pause_us),
-                             .warm_up = absl::Seconds(FLAGS_warmup_seconds),
-                             .time = absl::Seconds(FLAGS_seconds)});
+        workloads.push_back(
+            {.mode = mode,
+             .payload_bytes = static_cast<size_t>(bytes),
+             .concurrency = in_flight,
+             .attachment = FLAGS_attachment,
+             .working_set_bytes = working_set->front(),
+             .pause = absl::Microseconds(FLAGS_pause_us),
+             .timeout = std::chrono::milliseconds(FLAGS_timeout_ms),
+             .warm_up = absl::Seconds(FLAGS_warmup_seconds),
+             .time = absl::Seconds(FLAGS_seconds)});
       }
     }
   }

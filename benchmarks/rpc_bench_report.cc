@@ -44,6 +44,7 @@ std::string JsonLine(const Setup& setup, const WorkloadOptions& options,
       {"attachment", options.attachment},
       {"working_set_bytes", options.working_set_bytes},
       {"pause_us", absl::ToInt64Microseconds(options.pause)},
+      {"timeout_ms", options.timeout.count()},
   };
   AddFigures(measurement, PayloadBytesPerCall(options), &line);
   line["device"] = setup.device;

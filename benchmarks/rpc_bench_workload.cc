@@ -1,5 +1,6 @@
 #include "benchmarks/rpc_bench_workload.h"
 
+#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,12 +13,20 @@
 namespace benchmarks {
 namespace {
 
+// As users of gRPC do it.
+void SetDeadline(std::chrono::milliseconds timeout,
+                 rpc::ClientContext& context) {
+  if (timeout.count() == 0) return;
+  context.set_deadline(std::chrono::system_clock::now() + timeout);
+}
+
 void RunBlockingEchoes(Bench::Stub& stub, const Payloads& payloads,
-                       absl::Duration pause, Recorder& recorder) {
+                       const WorkloadOptions& options, Recorder& recorder) {
   Payload response;
   uint64_t start_ns = SteadyNowNs();
   for (uint64_t number = 0;; ++number) {
     rpc::ClientContext context;
+    SetDeadline(options.timeout, context);
     if (!payloads.attachment(number).empty()) {
       context.set_attachment(payloads.attachment(number));
     }
@@ -29,7 +38,7 @@ void RunBlockingEchoes(Bench::Stub& stub, const Payloads& payloads,
         status.ok() ? payloads.CheckEcho(number, response, context.attachment())
                     : status.ToAbslStatus();
     if (!recorder.Note(start_ns, end_ns, outcome)) return;
-    if (pause > absl::ZeroDuration()) absl::SleepFor(pause);
+    if (options.pause > absl::ZeroDuration()) absl::SleepFor(options.pause);
     start_ns = SteadyNowNs();
   }
 }
@@ -41,6 +50,7 @@ struct SlotsRun {
   Recorder& recorder;
   bool put;
   int concurrency;
+  std::chrono::milliseconds timeout;
   SharedClock clock{concurrency};
   absl::BlockingCounter running{concurrency};
 };
@@ -54,6 +64,7 @@ class Slot final : public rpc::ClientUnaryReactor {
 
   void Start() {
     context_.emplace();
+    SetDeadline(run_.timeout, *context_);
     const rpc::BufferChain& attachment = run_.payloads.attachment(number_);
     if (!attachment.empty()) context_->set_attachment(attachment);
     start_ns_ = run_.clock.NowNs();
@@ -106,7 +117,8 @@ void RunSlots(Bench::Stub& stub, const Payloads& payloads,
                   .payloads = payloads,
                   .recorder = recorder,
                   .put = options.mode == Mode::kBandwidth,
-                  .concurrency = options.concurrency};
+                  .concurrency = options.concurrency,
+                  .timeout = options.timeout};
   std::vector<std::unique_ptr<Slot>> slots;
   for (int i = 0; i < options.concurrency; ++i) {
     slots.push_back(std::make_unique<Slot>(&run, i));
@@ -139,7 +151,7 @@ absl::StatusOr<Measurement> RunWorkload(
   const std::unique_ptr<Bench::Stub> stub = Bench::NewStub(channel);
   Recorder recorder({options.warm_up, options.time, options.server});
   if (options.mode == Mode::kLatency) {
-    RunBlockingEchoes(*stub, *payloads, options.pause, recorder);
+    RunBlockingEchoes(*stub, *payloads, options, recorder);
   } else {
     RunSlots(*stub, *payloads, options, recorder);
   }

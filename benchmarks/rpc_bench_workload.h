@@ -7,6 +7,7 @@
 #ifndef VERBENA_BENCHMARKS_RPC_BENCH_WORKLOAD_H_
 #define VERBENA_BENCHMARKS_RPC_BENCH_WORKLOAD_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -40,6 +41,8 @@ struct WorkloadOptions {
   uint64_t working_set_bytes = 0;
   // kLatency: the thread sleeps for so long after each call.
   absl::Duration pause;
+  // Each call has a deadline so long after its start; 0: none.
+  std::chrono::milliseconds timeout{0};
   absl::Duration warm_up = absl::Milliseconds(500);
   absl::Duration time = absl::Seconds(3);
   pid_t server = 0;  // 0: not a process of this host

@@ -182,10 +182,11 @@ Call* Connection::CreateServerCall(const FrameView& view) {
     constexpr uint64_t kLongestUs = uint64_t{1} << 53;
     const auto timeout = absl::Microseconds(
         static_cast<int64_t>(std::min(view.fields.timeout_us, kLongestUs)));
-    call->deadline = absl::Now() + timeout;
-    constexpr absl::Duration kLongestTimer = absl::Hours(24 * 365);
-    poller_->Schedule(call, Poller::NowNs() + absl::ToInt64Nanoseconds(std::min(
-                                                  timeout, kLongestTimer)));
+    const int64_t now_ns = Poller::NowNs();
+    call->deadline =
+        absl::FromUnixNanos(poller_->wall_clock().UnixNs(now_ns)) + timeout;
+    poller_->Schedule(call, now_ns + std::min(absl::ToInt64Nanoseconds(timeout),
+                                              Poller::kLongestTimerNs));
   }
   return call;
 }

@@ -20,13 +20,6 @@ constexpr size_t kCopyBytes = 2048;
 constexpr size_t kMaxResetText = 192;
 static_assert(kFramePrefixBytes + kOpenExtraBytes <= rpc::kSmallMessageRoom);
 
-// As an open says it.
-inline uint64_t TimeoutUs(absl::Time deadline) {
-  if (deadline == absl::InfiniteFuture()) return 0;
-  return static_cast<uint64_t>(
-      std::max<int64_t>(absl::ToInt64Microseconds(deadline - absl::Now()), 1));
-}
-
 absl::Span<const std::byte> AsBytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
 }
@@ -64,7 +57,7 @@ bool Connection::SendAtOnce(FrameKind kind, Call& call,
     const uint32_t known = method_numbers_[call.method_index];
     if (known == 0) return false;
     fields.detail = known - 1;
-    fields.timeout_us = TimeoutUs(call.deadline);
+    fields.timeout_us = call.timeout_us;
   } else {
     fields.detail = frame.status_code;
   }
@@ -264,7 +257,9 @@ absl::Status Connection::PrepareOpen(Outgoing& out) {
     out.fields.detail = next_method_number_;
     out.fields.flags |= kMethodDefinition;
   }
-  out.fields.timeout_us = TimeoutUs(out.deadline);
+  out.fields.timeout_us = out.deadline == absl::InfiniteFuture()
+                              ? 0
+                              : TimeoutUs(NsUntil(out.deadline));
   return absl::OkStatus();
 }
 

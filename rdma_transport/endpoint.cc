@@ -103,16 +103,15 @@ void Endpoint::Start(Call& call, const rpc::CallOptions& options,
     return;
   }
   if (options.deadline != absl::InfiniteFuture()) {
-    const absl::Duration left = options.deadline - absl::Now();
-    if (left <= absl::ZeroDuration()) {
+    const int64_t left_ns = NsUntil(options.deadline);
+    if (left_ns == 0) {
       poller_->delivery.Close(
           call, {absl::DeadlineExceededError("Deadline Exceeded"), false});
       return;
     }
-    constexpr absl::Duration kLongestTimer = absl::Hours(24 * 365);
+    call.timeout_us = TimeoutUs(left_ns);
     poller_->poller->Schedule(
-        &call, Poller::NowNs() +
-                   absl::ToInt64Nanoseconds(std::min(left, kLongestTimer)));
+        &call, Poller::NowNs() + std::min(left_ns, Poller::kLongestTimerNs));
   }
   ++calls_opened_;
   if (connection_ != nullptr && connection_->up() && pending_.empty() &&
@@ -184,7 +183,10 @@ void Endpoint::SendPending() {
          connection_->HasFreeSlot()) {
     PendingCall pending = std::move(pending_.front());
     pending_.pop_front();
-    connection_->OpenCall(*pending.call, pending.frame->get());
+    Call& call = *pending.call;
+    if (call.timeout_us != 0)
+      call.timeout_us = TimeoutUs(NsUntil(call.deadline));
+    connection_->OpenCall(call, pending.frame->get());
   }
   sending_pending_ = false;
 }

@@ -30,6 +30,7 @@
 #ifndef VERBENA_RDMA_TRANSPORT_FRAME_H_
 #define VERBENA_RDMA_TRANSPORT_FRAME_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -160,6 +161,11 @@ bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
                       FrameView* view);
 
 // ---- Implementation, of what each small call writes.
+
+// What an open says where so much is left.
+inline uint64_t TimeoutUs(int64_t left_ns) {
+  return static_cast<uint64_t>(std::max<int64_t>(left_ns / 1000, 1));
+}
 
 namespace frame_internal {
 

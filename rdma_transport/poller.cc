@@ -42,11 +42,7 @@ absl::Status AddToEpoll(int epoll_fd, int fd) {
 
 }  // namespace
 
-int64_t Poller::NowNs() {
-  timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
-}
+int64_t Poller::NowNs() { return ReadClockNs(CLOCK_MONOTONIC); }
 
 Poller::Poller(std::shared_ptr<DeviceContext> context, CallDeliverer* deliverer,
                const Options& options)

@@ -42,6 +42,7 @@
 #include "rdma_transport/transport_counters.h"
 #include "rdma_transport/turnstile.h"
 #include "rdma_transport/verbs/queues.h"
+#include "rdma_transport/wall_clock.h"
 #include "rpc/transport.h"
 
 namespace rdma {
@@ -268,6 +269,7 @@ class Poller {
   CallTable& calls() { return calls_; }
   TransportCounters& counters() { return counters_; }
   TimerWheel& timers() { return timers_; }
+  WallClock& wall_clock() { return wall_clock_; }
   ReceivePool& receive_pool() { return *receive_pool_; }
   ConnectionManager& connection_manager() { return *cm_; }
   CompletionQueue* cq() { return cq_.get(); }
@@ -283,6 +285,9 @@ class Poller {
     WakeWaiters();
   }
 
+  // A year. Of a longer time nobody sees whether it was kept.
+  static constexpr int64_t kLongestTimerNs =
+      int64_t{365} * 24 * 3600 * 1'000'000'000;
   // Arms a timer, and sees to it that a sleeping thread wakes in time for it.
   void Schedule(Timer* timer, int64_t time_ns);
 
@@ -408,6 +413,7 @@ class Poller {
   int64_t last_look_ns_ = 0;
   int64_t next_event_look_ns_ = 0;
   TimerWheel timers_;
+  WallClock wall_clock_;
   CallTable calls_;
   TransportCounters counters_;
   absl::flat_hash_map<uint32_t, PolledConnection*> connections_;

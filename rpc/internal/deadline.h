@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <limits>
+#include <type_traits>
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
@@ -22,6 +23,9 @@ template <class Duration>
 absl::Time ToTime(
     std::chrono::time_point<std::chrono::system_clock, Duration> time) {
   if (time == decltype(time)::max()) return absl::InfiniteFuture();
+  if constexpr (std::is_same_v<Duration, std::chrono::nanoseconds>) {
+    return absl::FromUnixNanos(time.time_since_epoch().count());
+  }
   return absl::FromUnixNanos(0) + absl::FromChrono(time.time_since_epoch());
 }
 

@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -243,6 +244,10 @@ rpc::Status OneThread::CallbackCall(rpc::ClientContext& context) {
 
 void OneThread::Call() {
   rpc::ClientContext context;
+  if (form_.has_deadline) {
+    context.set_deadline(std::chrono::system_clock::now() +
+                         std::chrono::hours(1));
+  }
   const rpc::Status status =
       form_.callback_client ? CallbackCall(context)
       : form_.message_bytes == 0

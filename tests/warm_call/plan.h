@@ -31,12 +31,14 @@ struct Form {
   int message_bytes;  // 0: of parts
   bool callback_server;
   bool callback_client;
+  bool has_deadline = false;
 };
-inline constexpr size_t kBlockingForms = 3;  // the first
+inline constexpr size_t kBlockingForms = 4;  // the first
 inline constexpr Form kForms[] = {
     {"Small", kSmallBytes, false, false},
     {"Larger", kLargerBytes, false, false},
     {"OfParts", 0, false, false},
+    {"SmallWithDeadline", kSmallBytes, false, false, true},
     {"SmallToCallbackServer", kSmallBytes, true, false},
     {"OfPartsToCallbackServer", 0, true, false},
     {"SmallFromCallbackClient", kSmallBytes, false, true},

@@ -1,12 +1,12 @@
 // Goal: the way of a small call stays short. A warm call, with protobuf and
 // over the software device, allocates nothing, takes no lock and makes no
-// system call, of 64 B, out of registered memory or of many parts, blocking or
-// by callbacks (kForms); and a blocking one of 64 B takes no more instructions
-// than it may; on either side. Method: client and server take turns on one
-// thread (one_thread.h), so that nobody spins, and a busy machine changes
-// nothing. The program is run twice, once traced and once under callgrind. That
-// counting works is shown each time: an allocation, a lock, a system call and
-// some instructions are added to each call, and must be found.
+// system call, of 64 B, out of registered memory or of many parts, with a
+// deadline, blocking or by callbacks (kForms); and a blocking one of 64 B takes
+// no more instructions than it may; on either side. Method: client and server
+// take turns on one thread (one_thread.h), so that nobody spins, and a busy
+// machine changes nothing. The program is run twice, once traced and once under
+// callgrind. That counting works is shown each time: an allocation, a lock, a
+// system call and some instructions are added to each call, and must be found.
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
