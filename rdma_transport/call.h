@@ -48,7 +48,7 @@ struct CallState {
   uint32_t slot = 0;
   uint32_t sequence = 0;
   absl::Time deadline = absl::InfiniteFuture();
-  // Client: what was left until then when it began, or was tried again; 0: no
+  // Client: what is left until then, when it is about to be sent; 0: no
   // deadline.
   uint64_t timeout_us = 0;
   bool is_client = false;

@@ -49,16 +49,20 @@ class WallClock {
  private:
   static constexpr int64_t kKeptNs = 1'000'000;
   static constexpr int64_t kMostBetweenNs = 10'000;
+  static constexpr int kMostTries = 3;
 
-  // Late by what passes between the last two readings. Where the thread was
-  // held up there, this counts once only.
+  // Behind by what passes between the last two readings. Where the thread was
+  // held up there, they are taken again.
   void Renew() {
-    const int64_t before_ns = read_(CLOCK_MONOTONIC);
-    const int64_t unix_ns = read_(CLOCK_REALTIME);
-    const int64_t after_ns = read_(CLOCK_MONOTONIC);
-    between_ns_ = unix_ns - after_ns;
-    const bool held_up = after_ns - before_ns > kMostBetweenNs;
-    renew_at_ns_ = held_up ? INT64_MIN : after_ns + kKeptNs;
+    for (int tries = 0; tries < kMostTries; ++tries) {
+      const int64_t before_ns = read_(CLOCK_MONOTONIC);
+      const int64_t unix_ns = read_(CLOCK_REALTIME);
+      const int64_t after_ns = read_(CLOCK_MONOTONIC);
+      between_ns_ = unix_ns - after_ns;
+      renew_at_ns_ = after_ns + kKeptNs;
+      if (after_ns - before_ns <= kMostBetweenNs) return;
+    }
+    renew_at_ns_ = INT64_MIN;  // next time, then
   }
 
   const Read read_;

@@ -20,10 +20,11 @@ int64_t steady_ns;
 int64_t between_ns;
 int64_t reading_ns;
 int readings;
+int held_up_readings;  // so many of the next ones take long
 
 int64_t Read(clockid_t clock) {
   ++readings;
-  steady_ns += reading_ns;
+  steady_ns += held_up_readings-- > 0 ? 20 * kMillisecond : reading_ns;
   return clock == CLOCK_REALTIME ? steady_ns + between_ns : steady_ns;
 }
 
@@ -34,6 +35,7 @@ class WallClockTest : public ::testing::Test {
     between_ns = 1'700'000'000'000 * kMillisecond;
     reading_ns = 20;
     readings = 0;
+    held_up_readings = 0;
   }
   // How far it is behind the true time.
   int64_t BehindNs() {
@@ -66,24 +68,27 @@ TEST_F(WallClockTest, SeesThatItWasSetWithinAMillisecond) {
   BehindNs();
   for (const int64_t step_ns : {3600'000 * kMillisecond, -60 * kMillisecond}) {
     between_ns += step_ns;
-    EXPECT_LE(BehindNs(), step_ns + reading_ns);
     steady_ns += kMillisecond + 1;
     EXPECT_GE(BehindNs(), 0);
     EXPECT_LE(BehindNs(), reading_ns);
   }
 }
 
-TEST_F(WallClockTest, AHeldUpReadingCountsOnce) {
-  reading_ns = 20 * kMillisecond;
+TEST_F(WallClockTest, AHeldUpReadingIsTakenAgain) {
+  held_up_readings = 2;
+  EXPECT_LE(BehindNs(), reading_ns);
+  // Where that happens time and again, the next one who asks reads once more.
+  steady_ns += kMillisecond + 1;
+  held_up_readings = 1000;
   BehindNs();
-  reading_ns = 20;
+  held_up_readings = 0;
   EXPECT_LE(BehindNs(), reading_ns);
 }
 
 TEST(NsUntilTest, IsWhatIsLeft) {
   const int64_t left_ns = NsUntil(absl::Now() + absl::Seconds(10));
   EXPECT_LE(left_ns, 10'000 * kMillisecond);
-  EXPECT_GT(left_ns, 0);
+  EXPECT_GT(left_ns, 5'000 * kMillisecond);
 }
 
 TEST(NsUntilTest, OfThePastIsNothing) {
