@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "rdma_transport/connection.h"
 #include "rdma_transport/verbs/verbs_error.h"
+#include "rdma_transport/wall_clock.h"
 #include "rpc/logging.h"
 
 namespace rdma {

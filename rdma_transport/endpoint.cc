@@ -7,6 +7,8 @@
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "rdma_transport/frame.h"
+#include "rdma_transport/wall_clock.h"
 #include "rpc/logging.h"
 
 namespace rdma {

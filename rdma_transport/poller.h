@@ -264,7 +264,7 @@ class Poller {
   }
 
   // Whether this thread has been the only one here for long.
-  bool IsAlone() const { return turnstile_.IsMine(); }
+  bool IsAlone() { return turnstile_.IsMine(); }
 
   CallTable& calls() { return calls_; }
   TransportCounters& counters() { return counters_; }

@@ -42,7 +42,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <utility>
 
 #include "rdma_transport/asymmetric_fence.h"
 
@@ -88,7 +87,7 @@ class Turnstile {
     return holder_.load(std::memory_order_relaxed) == Me();
   }
   // Whether this thread owns it: nobody else has entered for long.
-  bool IsMine() const {
+  bool IsMine() {
     return MySlot(state_.load(std::memory_order_relaxed)) != nullptr;
   }
   // For who would enter, or has left work and relies on the holder otherwise.
@@ -131,13 +130,10 @@ class Turnstile {
     return &me;
   }
 
-  const Slot* MySlot(uint64_t state) const {
-    if (KindOf(state) != Kind::kBiased) return nullptr;
-    const Slot* const slot = &slots_[SlotOf(state)];
-    return slot->owner.load(std::memory_order_relaxed) == Me() ? slot : nullptr;
-  }
   Slot* MySlot(uint64_t state) {
-    return const_cast<Slot*>(std::as_const(*this).MySlot(state));
+    if (KindOf(state) != Kind::kBiased) return nullptr;
+    Slot* const slot = &slots_[SlotOf(state)];
+    return slot->owner.load(std::memory_order_relaxed) == Me() ? slot : nullptr;
   }
   bool Change(uint64_t from, uint64_t to) {
     return state_.compare_exchange_strong(from, to, std::memory_order_seq_cst);

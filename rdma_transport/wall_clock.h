@@ -2,15 +2,13 @@
 // (Poller::NowNs), so a call with a deadline needs both, on both sides, and to
 // read a clock takes as long as a tenth of a short call.
 //
-//   int64_t left_ns = NsUntil(deadline);                       // one reading
-//   int64_t unix_ns = wall_clock.UnixNs(Poller::NowNs());      // as a rule
-//   none
+//   int64_t left_ns = NsUntil(deadline);        // one reading
+//   int64_t unix_ns = wall_clock.UnixNs(now_ns);  // as a rule none
 #ifndef VERBENA_RDMA_TRANSPORT_WALL_CLOCK_H_
 #define VERBENA_RDMA_TRANSPORT_WALL_CLOCK_H_
 
 #include <time.h>
 
-#include <algorithm>
 #include <cstdint>
 
 #include "absl/time/time.h"
@@ -27,7 +25,7 @@ inline int64_t ReadClockNs(clockid_t clock) {
 // What is left until `deadline`; 0 if it has passed.
 inline int64_t NsUntil(absl::Time deadline) {
   const int64_t at_ns = absl::ToUnixNanos(deadline);
-  const int64_t now_ns = std::max<int64_t>(ReadClockNs(CLOCK_REALTIME), 0);
+  const int64_t now_ns = ReadClockNs(CLOCK_REALTIME);
   return at_ns <= now_ns ? 0 : at_ns - now_ns;
 }
 
