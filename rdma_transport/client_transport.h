@@ -49,6 +49,9 @@ class ClientTransport final : public rpc::ClientTransport {
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes) override {
     return endpoint_->AllocateBuffer(bytes);
   }
+  std::shared_ptr<rpc::GrowingMessage> GrowMessage(size_t bytes) override {
+    return endpoint_->GrowMessage(bytes);
+  }
   rpc::ConnectivityState GetState(bool try_to_connect) override {
     return endpoint_->GetState(try_to_connect);
   }

@@ -381,6 +381,7 @@ void Connection::Close(const absl::Status& why) {
   poller_->timers().Cancel(&shrink_timer_);
   poller_->timers().Cancel(&memory_timer_);
   poller_->timers().Cancel(&offer_timer_);
+  poller_->timers().Cancel(&part_timer_);
   poller_->timers().Cancel(&keepalive_timer_);
   queue_.clear();
   due_windows_.clear();

@@ -103,6 +103,10 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void ResetCall(Call& call, const absl::Status& why, bool not_run = false);
   // Tells the peer that the offer with the call's opening has been read.
   void SendDone(Call& call);
+  // Offers what has been written of a message since it was offered.
+  void OfferMore(GrowingMessage& message);
+  // Ends the call of a message that is offered and cannot be completed.
+  void EndGrowing(const GrowingMessage& message, const absl::Status& why);
   // Server: asks the client to open no further calls, and to close the
   // connection after its last one. Those that are opened all the same, as they
   // crossed this on the way, are served.
@@ -164,6 +168,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
     absl::Span<const std::byte> header;
     absl::Span<const std::byte> small_message;
     rpc::BufferChain message;
+    std::shared_ptr<GrowingMessage> growing;  // message's, or null
     rpc::BufferChain attachment;
     // SEND with invalidate of this key, if not 0.
     uint32_t invalidate_rkey = 0;
@@ -173,6 +178,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
     uint32_t method_index = 0;                     // kOpen
     rpc::CallHandle call;
     bool notify_sent = false;
+    uint64_t part_of = 0;  // kPart: the offer
 
     uint64_t message_bytes() const {
       return small_message.size() + message.size();
@@ -238,6 +244,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   absl::StatusOr<PostResult> Post(Outgoing& out);
   absl::StatusOr<PostResult> PostEager(Outgoing& out, size_t frame_bytes);
   absl::StatusOr<PostResult> PostOffer(Outgoing& out);
+  std::vector<ibv_send_wr> MakeBinds(Offer& offer, size_t first);
+  bool PostBinds(absl::Span<ibv_send_wr> binds, ibv_send_wr* last);
   bool GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
                      SendEntry* holds);
   bool GatherBuffers(Outgoing& out, size_t front_bytes,
@@ -281,6 +289,15 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void PumpReads();
   void FinishRead(IncomingRead* read);
   void AbandonReads(rpc::CallHandle call);
+
+  // Messages in parts (connection_parts.cc).
+  absl::StatusOr<PostResult> PostPart(Outgoing& out);
+  void OnPart(const FrameView& view);
+  // That of the call's that waits for parts; null: none.
+  IncomingRead* FindReadInParts(const OfferKey& key);
+  void RefuseParts();
+  void SchedulePartTimer();
+  void OnPartTimer();
 
   // Receiving (connection_receive.cc).
   void OnEarlyFrame(const ibv_wc& wc, rpc::Buffer&& buffer);
@@ -412,6 +429,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   ConnectionTimer<&Connection::OnShrinkTimer> shrink_timer_{this};
   ConnectionTimer<&Connection::RetryWaitingReads> memory_timer_{this};
   ConnectionTimer<&Connection::OnOfferTimer> offer_timer_{this};
+  ConnectionTimer<&Connection::OnPartTimer> part_timer_{this};
   ConnectionTimer<&Connection::OnKeepaliveTimer> keepalive_timer_{this};
 };
 

@@ -199,6 +199,8 @@ bool Connection::SendFrame(Call& call, rpc::OutgoingFrame& frame,
   out.header = frame.header;
   out.small_message = frame.small_message;
   out.message = std::move(frame.message);
+  out.growing =
+      std::static_pointer_cast<GrowingMessage>(std::move(frame.growing));
   out.attachment = std::move(frame.attachment);
   out.call = call.handle;
   out.notify_sent = !frame.end;

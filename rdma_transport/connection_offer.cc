@@ -55,7 +55,7 @@ absl::Status Connection::ChooseOffers(Outgoing& out, bool* message,
   *message = message_bytes > 0 && message_bytes >= attachment_bytes;
   *attachment = attachment_bytes > 0 && !*message;
   const uint64_t front = out.prefix_bytes() + out.header.size();
-  constexpr uint64_t kOffered = kMaxSegments * kSegmentBytes;
+  constexpr uint64_t kOffered = kTotalBytes + kMaxSegments * kSegmentBytes;
   const uint64_t other = std::min(message_bytes, attachment_bytes);
   if (*message || *attachment) {
     if (front + kOffered + other <= frame_limit_) return absl::OkStatus();
@@ -96,6 +96,10 @@ absl::Status Connection::MakeOffer(Outgoing& out, Offer* offer,
       !status.ok()) {
     return status;
   }
+  if (out.growing != nullptr) {
+    if (!out.growing->failure().ok()) return out.growing->failure();
+    if (out.growing->written() == out.growing->total()) out.growing.reset();
+  }
   // Where the peer said what it takes, a message beyond that need not travel.
   if (out.message_bytes() > peer_max_message_bytes_) {
     return absl::ResourceExhaustedError(
@@ -115,10 +119,14 @@ absl::Status Connection::MakeOffer(Outgoing& out, Offer* offer,
        {std::tuple{message, &out.message, kMessageOffer},
         std::tuple{attachment, &out.attachment, kAttachmentOffer}}) {
     if (!offered) continue;
-    if (absl::Status status = MakeRegistered(*chain); !status.ok()) {
+    if (chain == &out.message && out.growing != nullptr) {
+      offer->AddGrowing(chain->buffers().front(), std::move(out.growing));
+      out.fields.flags |= kInParts;
+    } else if (absl::Status status = MakeRegistered(*chain); status.ok()) {
+      offer->AddChain(*chain);
+    } else {
       return status;
     }
-    offer->AddChain(*chain);
     if (chain == &out.message) *message_segments = offer->segments.size();
     out.fields.flags |= flag;
   }
@@ -189,8 +197,9 @@ void Connection::ExpireOffers(const OfferKey& key, bool wanted) {
   const absl::Duration grace =
       std::min(options_.offer_grace + absl::Seconds(reading_s), kLongest);
   for (const uint64_t id : ids) {
-    offers_.Find(id)->expiry_ns =
-        Poller::NowNs() + absl::ToInt64Nanoseconds(grace);
+    Offer* const offer = offers_.Find(id);
+    offer->expiry_ns = Poller::NowNs() + absl::ToInt64Nanoseconds(grace);
+    if (!wanted) offer->StopGrowing();
   }
   if (!offer_timer_.scheduled()) ScheduleOfferTimer();
 }
@@ -211,6 +220,31 @@ void Connection::OnOfferTimer() {
       "the connection to ", peer_name_, " was closed: the peer held on to a ",
       "message for more than ", absl::FormatDuration(options_.offer_grace),
       " after its call had ended")));
+}
+
+std::vector<ibv_send_wr> Connection::MakeBinds(Offer& offer, size_t first) {
+  if (offer.windows.empty()) return {};
+  std::vector<ibv_send_wr> binds(offer.segments.size() - first);
+  for (size_t i = 0; i < binds.size(); ++i) {
+    Segment& segment = offer.segments[first + i];
+    const MemoryWindow& window = *offer.windows[first + i];
+    ibv_send_wr& wr = binds[i];
+    wr = {};
+    bool signaled = false;
+    send_queue_.Push(&signaled, &wr.wr_id);
+    wr.opcode = IBV_WR_BIND_MW;
+    wr.send_flags = signaled ? IBV_SEND_SIGNALED : 0;
+    wr.bind_mw.mw = window.get();
+    wr.bind_mw.rkey = window.next_rkey();
+    wr.bind_mw.bind_info.mr =
+        RegisteredMemory::MrOf(offer.buffers[offer.segment_buffers[first + i]]);
+    wr.bind_mw.bind_info.addr = segment.address;
+    wr.bind_mw.bind_info.length = segment.length;
+    wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
+    wr.next = i + 1 < binds.size() ? &binds[i + 1] : nullptr;
+    segment.rkey = wr.bind_mw.rkey;
+  }
+  return binds;
 }
 
 // ---- The peer's offers.
@@ -258,6 +292,12 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
     held->frame.attachment = copy(view.attachment);
   }
   auto read = std::make_unique<IncomingRead>(view, call.handle, held);
+  // Of what came with it already.
+  if (!read->AddPart({})) return RefuseParts();
+  if (read->waits_for_parts()) {
+    read->last_part_ns = Poller::NowNs();
+    if (!part_timer_.scheduled()) SchedulePartTimer();
+  }
   if (absl::Status status = CheckOfferLimits(*read); !status.ok()) {
     RefuseRead(std::move(read), status);
     return;
@@ -344,7 +384,7 @@ void Connection::RetryWaitingReads() {
 void Connection::PumpReads() {
   for (size_t i = 0; i < reads_.size();) {
     IncomingRead* const read = reads_[i].get();
-    while (!read->all_issued() && reads_outstanding_ < max_reads_ &&
+    while (read->HasChunk() && reads_outstanding_ < max_reads_ &&
            HasSendRoom(1)) {
       const ReadChunk chunk = read->NextChunk(kReadChunkBytes);
       ibv_sge sge = {reinterpret_cast<uint64_t>(chunk.to), chunk.bytes,

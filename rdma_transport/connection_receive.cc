@@ -116,6 +116,8 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
       return OnWindow(view);
     case FrameKind::kGoAway:
       return OnGoAway(view);
+    case FrameKind::kPart:
+      return OnPart(view);
   }
 }
 

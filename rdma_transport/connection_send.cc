@@ -209,8 +209,10 @@ void Connection::FailFrame(const Outgoing& out, const absl::Status& why) {
       return;
     }
   }
-  // A server's last frame: the call has ended here already, but not there.
-  if (out.fields.kind == FrameKind::kData) {
+  // A server's last frame, or a part of its message: the call has ended here
+  // already, but not there.
+  if (out.fields.kind == FrameKind::kData ||
+      out.fields.kind == FrameKind::kPart) {
     SendControl(FrameKind::kReset, key, static_cast<uint32_t>(why.code()),
                 std::string(why.message()));
   }
@@ -222,6 +224,7 @@ absl::StatusOr<Connection::PostResult> Connection::Post(Outgoing& out) {
     if (absl::Status status = PrepareOpen(out); !status.ok()) return status;
   }
   if (starved_) fields.flags |= kWantCredits;
+  if (fields.kind == FrameKind::kPart) return PostPart(out);
   fields.header_bytes = static_cast<uint16_t>(out.header.size());
   const uint64_t frame_bytes = out.prefix_bytes() + out.header.size() +
                                out.message_bytes() + out.attachment.size();
@@ -385,9 +388,12 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
       !status.ok()) {
     return status;
   }
-  const size_t segment_bytes = offer.segments.size() * kSegmentBytes;
+  const bool in_parts = offer.growing != nullptr;
+  const size_t segment_bytes =
+      offer.segments.size() * kSegmentBytes + (in_parts ? kTotalBytes : 0);
   out.fields.message_bytes = static_cast<uint32_t>(
-      message_segments > 0 ? message_segments : out.message_bytes());
+      message_segments > 0 || in_parts ? message_segments
+                                       : out.message_bytes());
   const size_t frame_bytes = out.prefix_bytes() + out.header.size() +
                              out.message_bytes() + out.attachment.size() +
                              segment_bytes;
@@ -409,29 +415,16 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
   }
 
   // The windows are bound in the same post as the frame that names their keys.
-  std::vector<ibv_send_wr> binds(offer.windows.size());
-  for (size_t i = 0; i < binds.size(); ++i) {
-    Segment& segment = offer.segments[i];
-    ibv_send_wr& wr = binds[i];
-    wr = {};
-    bool signaled = false;
-    send_queue_.Push(&signaled, &wr.wr_id);
-    wr.opcode = IBV_WR_BIND_MW;
-    wr.send_flags = signaled ? IBV_SEND_SIGNALED : 0;
-    wr.bind_mw.mw = offer.windows[i]->get();
-    wr.bind_mw.rkey = offer.windows[i]->next_rkey();
-    wr.bind_mw.bind_info.mr =
-        RegisteredMemory::MrOf(offer.buffers[offer.segment_buffers[i]]);
-    wr.bind_mw.bind_info.addr = segment.address;
-    wr.bind_mw.bind_info.length = segment.length;
-    wr.bind_mw.bind_info.mw_access_flags = IBV_ACCESS_REMOTE_READ;
-    wr.next = i + 1 < binds.size() ? &binds[i + 1] : nullptr;
-    segment.rkey = wr.bind_mw.rkey;
-  }
+  std::vector<ibv_send_wr> binds = MakeBinds(offer, 0);
 
   std::byte* at = WriteFront(out, frame);
   at = Append(at, out.small_message);
   at = Append(at, out.message);
+  if (in_parts) {
+    const uint64_t total = offer.growing->total();
+    std::memcpy(at, &total, sizeof(total));
+    at += kTotalBytes;
+  }
   for (size_t i = 0; i < message_segments; ++i, at += kSegmentBytes) {
     EncodeSegment(offer.segments[i], at);
   }
@@ -441,7 +434,8 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
     at += kSegmentBytes;
   }
   offer.notify_sent = std::exchange(out.notify_sent, false);
-  offers_.Add(std::move(offer));
+  const Offer& added = offers_.Add(std::move(offer));
+  if (in_parts) added.growing->Attach(this, added.id);
   const Call* const call = poller_->calls().Find(out.call);
   if (call == nullptr || call->connection != this) {
     // The frame waited in the queue, and its call has ended.
@@ -497,10 +491,17 @@ void Connection::PostSend(Outgoing& out, const ibv_sge* sges, int count,
     wr.opcode = IBV_WR_SEND_WITH_IMM;
     wr.imm_data = htonl(EncodeTag(out.fields));
   }
-  if (!first.empty()) first.back().next = &wr;
-  if (!PostWorkRequests(first.empty() ? &wr : first.data())) return;
+  PostBinds(first, &wr);
+}
+
+// Posts `binds`, if any, and `last`, if it is not null, as one chain.
+bool Connection::PostBinds(absl::Span<ibv_send_wr> binds, ibv_send_wr* last) {
+  if (!binds.empty()) binds.back().next = last;
+  ibv_send_wr* const first = binds.empty() ? last : binds.data();
+  if (first != nullptr && !PostWorkRequests(first)) return false;
   // Until here the device finds the windows by the keys that they had.
-  for (ibv_send_wr& bind : first) bind.bind_mw.mw->rkey = bind.bind_mw.rkey;
+  for (ibv_send_wr& bind : binds) bind.bind_mw.mw->rkey = bind.bind_mw.rkey;
+  return true;
 }
 
 bool Connection::PostWorkRequests(ibv_send_wr* first) {

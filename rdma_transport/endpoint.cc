@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "rdma_transport/frame.h"
+#include "rdma_transport/growing_message.h"
 #include "rdma_transport/wall_clock.h"
 #include "rpc/logging.h"
 
@@ -394,6 +395,11 @@ void Endpoint::Shutdown() {
 
 absl::StatusOr<rpc::Buffer> Endpoint::AllocateBuffer(size_t bytes) {
   return poller_->poller->context().memory().Allocate(bytes);
+}
+
+std::shared_ptr<rpc::GrowingMessage> Endpoint::GrowMessage(size_t bytes) {
+  return std::make_shared<GrowingMessage>(poller_->poller.get(), poller_,
+                                          bytes);
 }
 
 void Endpoint::SetState(rpc::ConnectivityState state) {

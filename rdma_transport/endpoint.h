@@ -55,6 +55,7 @@ class Endpoint final : public ConnectionOwner,
   const void* driven() const { return poller_->poller.get(); }
   void WakeWaiters() { poller_->poller->WakeWaiters(); }
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes);
+  std::shared_ptr<rpc::GrowingMessage> GrowMessage(size_t bytes);
   rpc::ConnectivityState GetState(bool try_to_connect);
   bool WaitForStateChange(rpc::ConnectivityState last_observed,
                           absl::Time deadline);

@@ -5,6 +5,9 @@
 namespace rdma {
 namespace {
 
+// Of a segment, and of a message in parts.
+constexpr uint64_t kMostOffered = uint64_t{1} << 48;
+
 using frame_internal::Load;
 using frame_internal::Store;
 
@@ -56,14 +59,20 @@ const char* CheckFlags(const FrameFields& fields) {
       (fields.flags & kHasMessage) == 0) {
     return "an offer of a message without a message";
   }
-  if ((fields.flags & kHasMessage) == 0 && fields.message_bytes != 0) {
+  if ((fields.flags & kHasMessage) == 0 && fields.message_bytes != 0 &&
+      fields.kind != FrameKind::kPart) {
     return "the bytes of a message without a message";
+  }
+  if (IsCallFrame(fields) && (fields.flags & kInParts) != 0 &&
+      (fields.flags & kMessageOffer) == 0) {
+    return "a message in parts that is not offered";
   }
   return nullptr;
 }
 
-const char* CheckSegments(absl::Span<const std::byte> segments) {
-  if (segments.empty() || segments.size() % kSegmentBytes != 0 ||
+const char* CheckSegments(absl::Span<const std::byte> segments, size_t fewest) {
+  if (segments.size() < fewest * kSegmentBytes ||
+      segments.size() % kSegmentBytes != 0 ||
       segments.size() / kSegmentBytes > kMaxSegments) {
     return "an offer with a wrong number of segments";
   }
@@ -71,7 +80,7 @@ const char* CheckSegments(absl::Span<const std::byte> segments) {
     const Segment segment = DecodeSegment(segments.data() + at);
     if (segment.length == 0 ||
         segment.address + segment.length < segment.address ||
-        segment.length > uint64_t{1} << 48) {
+        segment.length > kMostOffered) {
       return "an offered segment of a wrong length";
     }
   }
@@ -91,7 +100,7 @@ Segment DecodeSegment(const std::byte* in) {
   return {Load<uint64_t>(in), Load<uint64_t>(in + 8), Load<uint32_t>(in + 16)};
 }
 
-// Segments are at most 2^48 bytes each, 64 of them.
+// Segments are at most 2^48 bytes each, 64 of them, and so is a whole.
 int64_t FrameView::WindowBytes() const {
   if (has(kEnd)) return 0;
   const auto bytes_of = [](absl::Span<const std::byte> part, bool offered) {
@@ -103,7 +112,8 @@ int64_t FrameView::WindowBytes() const {
     return bytes;
   };
   return kFrameWindow + fields.header_bytes +
-         bytes_of(message, has(kMessageOffer)) +
+         (message_total != 0 ? static_cast<int64_t>(message_total)
+                             : bytes_of(message, has(kMessageOffer))) +
          bytes_of(attachment, has(kAttachmentOffer));
 }
 
@@ -138,6 +148,15 @@ const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
   if (!cursor.Take(fields.header_bytes, &view->header)) {
     return "a header cut short";
   }
+  view->message_total = 0;
+  if (view->in_parts()) {
+    absl::Span<const std::byte> total;
+    if (!cursor.Take(kTotalBytes, &total)) return "a message cut short";
+    view->message_total = Load<uint64_t>(total.data());
+    if (view->message_total == 0 || view->message_total > kMostOffered) {
+      return "a message in parts of a wrong size";
+    }
+  }
   const uint64_t message_bytes =
       view->has(kMessageOffer) ? uint64_t{fields.message_bytes} * kSegmentBytes
                                : fields.message_bytes;
@@ -148,11 +167,12 @@ const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
   if (!IsCallFrame(fields) && !view->attachment.empty()) {
     return "bytes after a control frame";
   }
-  if (view->has(kMessageOffer)) {
-    if (const char* wrong = CheckSegments(view->message)) return wrong;
+  if (view->has(kMessageOffer) || fields.kind == FrameKind::kPart) {
+    const size_t fewest = view->in_parts() ? 0 : 1;
+    if (const char* wrong = CheckSegments(view->message, fewest)) return wrong;
   }
   if (view->has(kAttachmentOffer)) {
-    if (const char* wrong = CheckSegments(view->attachment)) return wrong;
+    if (const char* wrong = CheckSegments(view->attachment, 1)) return wrong;
   }
   return nullptr;
 }

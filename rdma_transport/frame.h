@@ -23,7 +23,8 @@
 //       16    8  timeout_us      kOpen only; 0: no deadline
 //            2+n path length and path    with kMethodDefinition only
 //              n header
-//              n message, or 24 bytes a segment
+//              n message, or 24 bytes a segment; with kInParts, first the 8
+//                bytes of the whole message's size
 //              n attachment (the rest), or 24 bytes a segment
 //
 // Thread rule: pure functions and values.
@@ -49,8 +50,9 @@ enum class FrameKind : uint8_t {
   kCredit = 5,  // nothing but credits
   kGoAway = 6,  // server: opens no more calls on this connection
   kWindow = 7,  // a call's receiver takes so many more bytes (detail)
+  kPart = 8,    // either way: further segments of a message in parts
 };
-inline constexpr uint8_t kMaxFrameKind = 7;
+inline constexpr uint8_t kMaxFrameKind = 8;
 
 enum FrameFlag : uint8_t {
   kEnd = 1 << 0,               // the last frame of its direction
@@ -63,6 +65,7 @@ enum FrameFlag : uint8_t {
                                // kGoAway: nor those opened after call_sequence
   kWantWindow = 1 << 6,        // kData: was held back by the call's window
   kWantAnswer = 1 << 7,        // kCredit: keepalive; asks for any frame
+  kInParts = 1 << 7,           // kOpen, kData: kPart frames offer the rest
 };
 
 inline constexpr uint32_t kMaxSlot = (1u << 20) - 1;
@@ -70,8 +73,11 @@ inline constexpr size_t kTagBytes = 4;
 inline constexpr size_t kFramePrefixBytes = 16;
 inline constexpr size_t kOpenExtraBytes = 8;
 inline constexpr size_t kSegmentBytes = 24;
-// Of one offer; longer chains are gathered before they are offered.
+// Of one frame; longer chains are gathered before they are offered.
 inline constexpr size_t kMaxSegments = 32;
+// Of a message in parts, all its frames together.
+inline constexpr size_t kMaxSegmentsInParts = 1024;
+inline constexpr size_t kTotalBytes = 8;
 inline constexpr size_t kMaxPathBytes = 1024;
 
 // What each direction of a call may have on its way to begin with, and what a
@@ -142,10 +148,17 @@ struct FrameView {
   absl::Span<const std::byte> header;
   absl::Span<const std::byte> message;     // or segments
   absl::Span<const std::byte> attachment;  // or segments
+  uint64_t message_total = 0;              // of a message in parts, else 0
 
   bool has(FrameFlag flag) const { return (fields.flags & flag) != 0; }
   bool has_offer() const {
     return (fields.flags & (kMessageOffer | kAttachmentOffer)) != 0;
+  }
+  // Of an open or data.
+  bool in_parts() const {
+    return (fields.kind == FrameKind::kOpen ||
+            fields.kind == FrameKind::kData) &&
+           has(kInParts);
   }
   // What the frame takes of its call's window.
   int64_t WindowBytes() const;

@@ -31,6 +31,7 @@ const std::deque<uint64_t>& OfferTable::Unanswered(const OfferKey& key) const {
 }
 
 void OfferTable::MarkAnswered(Offer& offer) {
+  offer.StopGrowing();
   const auto found = by_call_.find(offer.key);
   if (found == by_call_.end()) return;
   std::deque<uint64_t>& ids = found->second;
@@ -66,7 +67,7 @@ void OfferTable::Clear() {
 
 uint64_t Offer::bytes() const {
   uint64_t bytes = 0;
-  for (const Segment& segment : segments) bytes += segment.length;
+  for (const rpc::Buffer& buffer : buffers) bytes += buffer.size();
   return bytes;
 }
 
@@ -86,22 +87,58 @@ void Offer::AddChain(const rpc::BufferChain& chain) {
   }
 }
 
+void Offer::AddGrowing(const rpc::Buffer& buffer,
+                       std::shared_ptr<GrowingMessage> message) {
+  growing = std::move(message);
+  buffers.push_back(buffer);
+  AddWritten();
+}
+
+bool Offer::HasMore() const {
+  const uint64_t written = growing->written();
+  const uint64_t least = written == growing->total()
+                             ? 1
+                             : growing->total() / (kMaxSegmentsInParts / 2) + 1;
+  return written >= offered_bytes + least;
+}
+
+bool Offer::AddWritten() {
+  if (!HasMore()) return false;
+  const uint64_t written = growing->written();
+  const rpc::Buffer& buffer = buffers.front();
+  segments.push_back({reinterpret_cast<uint64_t>(buffer.data()) + offered_bytes,
+                      written - offered_bytes,
+                      RegisteredMemory::MrOf(buffer)->rkey});
+  segment_buffers.push_back(0);
+  offered_bytes = written;
+  return true;
+}
+
 IncomingRead::IncomingRead(const FrameView& view, rpc::CallHandle call,
                            HeldFrame* held)
     : key_{view.fields.slot, view.fields.call_sequence},
       call_(call),
       held_(held) {
   if (view.has(kMessageOffer)) AddSegments(view.message, &message_);
-  message_segments_ = segments_.size();
+  message_.bytes = view.in_parts() ? view.message_total : message_.offered;
   if (view.has(kAttachmentOffer)) AddSegments(view.attachment, &attachment_);
+  attachment_.bytes = attachment_.offered;
 }
 
 void IncomingRead::AddSegments(absl::Span<const std::byte> encoded,
                                Part* part) {
   for (size_t at = 0; at < encoded.size(); at += kSegmentBytes) {
-    segments_.push_back(DecodeSegment(encoded.data() + at));
-    part->bytes += segments_.back().length;
+    const Segment segment = DecodeSegment(encoded.data() + at);
+    if (done_rkey_ == 0) done_rkey_ = segment.rkey;
+    part->segments.push_back(segment);
+    part->offered += segment.length;
   }
+}
+
+bool IncomingRead::AddPart(absl::Span<const std::byte> encoded) {
+  AddSegments(encoded, &message_);
+  return message_.offered <= message_.bytes &&
+         message_.segments.size() <= kMaxSegmentsInParts;
 }
 
 absl::Status IncomingRead::Allocate(RegisteredMemory& memory) {
@@ -119,20 +156,20 @@ absl::Status IncomingRead::Allocate(RegisteredMemory& memory) {
 }
 
 ReadChunk IncomingRead::NextChunk(uint32_t limit) {
-  const Segment& segment = segments_[current_];
-  Part& part = current_ < message_segments_ ? message_ : attachment_;
+  Part& part = message_.HasChunk() ? message_ : attachment_;
+  const Segment& segment = part.segments[part.current];
   ReadChunk chunk;
-  chunk.bytes =
-      static_cast<uint32_t>(std::min<uint64_t>(limit, segment.length - at_));
-  chunk.to = part.buffer.mutable_data() + part_at_;
+  chunk.bytes = static_cast<uint32_t>(
+      std::min<uint64_t>(limit, segment.length - part.at));
+  chunk.to = part.buffer.mutable_data() + part.read_at;
   chunk.lkey = RegisteredMemory::LkeyOf(part.buffer);
-  chunk.remote_address = segment.address + at_;
+  chunk.remote_address = segment.address + part.at;
   chunk.rkey = segment.rkey;
-  at_ += chunk.bytes;
-  part_at_ += chunk.bytes;
-  if (at_ == segment.length) {
-    at_ = 0;
-    if (++current_ == message_segments_) part_at_ = 0;
+  part.at += chunk.bytes;
+  part.read_at += chunk.bytes;
+  if (part.at == segment.length) {
+    part.at = 0;
+    ++part.current;
   }
   ++outstanding_;
   return chunk;

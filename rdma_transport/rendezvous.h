@@ -9,6 +9,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -18,6 +19,7 @@
 #include "rdma_transport/call.h"
 #include "rdma_transport/device_context.h"
 #include "rdma_transport/frame.h"
+#include "rdma_transport/growing_message.h"
 #include "rdma_transport/verbs/protection_domain.h"
 #include "rpc/buffer.h"
 
@@ -50,10 +52,33 @@ struct Offer {
   uint32_t pending_invalidations = 0;
   // When the peer must have answered; set once the call is over.
   int64_t expiry_ns = INT64_MAX;
+  // The message's, while there is more of it to offer, and what is offered of
+  // it. Its buffer is the first.
+  std::shared_ptr<GrowingMessage> growing;
+  uint64_t offered_bytes = 0;
+
+  Offer() = default;
+  Offer(Offer&&) = default;
+  Offer& operator=(Offer&&) = delete;
+  ~Offer() { StopGrowing(); }
 
   // Adds a part: what lies side by side in one MR becomes one segment.
   // REQUIRES: registered buffers, at most kMaxSegments.
   void AddChain(const rpc::BufferChain& chain);
+  // The same for a message that grows: what is there of it. REQUIRES: the first
+  // part, one buffer.
+  void AddGrowing(const rpc::Buffer& buffer,
+                  std::shared_ptr<GrowingMessage> message);
+  // Whether so much has come since that it is worth a part: there may not be
+  // too many of them.
+  bool HasMore() const;
+  // Adds it. False: there is none.
+  bool AddWritten();
+  // No more of it is offered.
+  void StopGrowing() {
+    if (growing != nullptr) std::exchange(growing, nullptr)->Detach();
+  }
+  // Of its buffers.
   uint64_t bytes() const;
 };
 
@@ -101,6 +126,7 @@ class IncomingRead {
   // Takes the segments over; nothing is allocated yet.
   IncomingRead(const FrameView& view, rpc::CallHandle call, HeldFrame* held);
 
+  // Of a message in parts, the whole.
   uint64_t message_bytes() const { return message_.bytes; }
   uint64_t attachment_bytes() const { return attachment_.bytes; }
 
@@ -108,9 +134,21 @@ class IncomingRead {
   // where there is not enough for both.
   absl::Status Allocate(RegisteredMemory& memory);
 
-  // The next piece to read, of at most `limit` bytes. REQUIRES: !all_issued().
+  // Further segments of a message in parts. False: more than there can be.
+  [[nodiscard]] bool AddPart(absl::Span<const std::byte> encoded);
+  // Whether parts are still to come.
+  bool waits_for_parts() const {
+    return !abandoned_ && message_.offered < message_.bytes;
+  }
+  // When the last one came; the connection's to set.
+  int64_t last_part_ns = 0;
+
+  // The next piece to read, of at most `limit` bytes. REQUIRES: HasChunk().
   ReadChunk NextChunk(uint32_t limit);
-  bool all_issued() const { return abandoned_ || current_ == segments_.size(); }
+  bool HasChunk() const {
+    return !abandoned_ && (message_.HasChunk() || attachment_.HasChunk());
+  }
+  bool all_issued() const { return !HasChunk() && !waits_for_parts(); }
   void ChunkDone() { --outstanding_; }
   bool finished() const { return all_issued() && outstanding_ == 0; }
 
@@ -127,13 +165,21 @@ class IncomingRead {
   const OfferKey& key() const { return key_; }
   rpc::CallHandle call() const { return call_; }
   HeldFrame* held() const { return held_; }
-  // The key to invalidate with the done: the first segment's.
-  uint32_t done_rkey() const { return segments_.front().rkey; }
+  // The key to invalidate with the done: the first segment's; 0 where none has
+  // come.
+  uint32_t done_rkey() const { return done_rkey_; }
 
  private:
   struct Part {
-    uint64_t bytes = 0;
+    uint64_t bytes = 0;    // in all
+    uint64_t offered = 0;  // of them, in segments so far
+    std::vector<Segment> segments;
+    size_t current = 0;    // segment to read
+    uint64_t at = 0;       // bytes into it
+    uint64_t read_at = 0;  // bytes into the buffer
     rpc::Buffer buffer;
+
+    bool HasChunk() const { return current < segments.size(); }
   };
 
   void AddSegments(absl::Span<const std::byte> encoded, Part* part);
@@ -143,11 +189,7 @@ class IncomingRead {
   HeldFrame* held_;
   Part message_;
   Part attachment_;
-  std::vector<Segment> segments_;  // the message's, then the attachment's
-  size_t message_segments_ = 0;
-  size_t current_ = 0;    // segment
-  uint64_t at_ = 0;       // bytes into it
-  uint64_t part_at_ = 0;  // bytes into its part's buffer
+  uint32_t done_rkey_ = 0;
   uint32_t outstanding_ = 0;
   bool abandoned_ = false;
 };

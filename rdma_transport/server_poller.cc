@@ -6,6 +6,7 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "rdma_transport/growing_message.h"
 #include "rdma_transport/owned_frame.h"
 #include "rpc/logging.h"
 
@@ -264,6 +265,12 @@ void ServerPoller::Cancel(rpc::CallHandle handle, absl::Status reason) {
 
 absl::StatusOr<rpc::Buffer> ServerPoller::AllocateBuffer(size_t bytes) {
   return poller_->poller->context().memory().Allocate(bytes);
+}
+
+// The server's pollers outlive its calls.
+std::shared_ptr<rpc::GrowingMessage> ServerPoller::GrowMessage(size_t bytes) {
+  return std::make_shared<GrowingMessage>(poller_->poller.get(), nullptr,
+                                          bytes);
 }
 
 std::string ServerPoller::device() const {

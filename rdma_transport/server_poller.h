@@ -56,6 +56,7 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   }
   void WakeWaiters() { poller_->poller->WakeWaiters(); }
   absl::StatusOr<rpc::Buffer> AllocateBuffer(size_t bytes);
+  std::shared_ptr<rpc::GrowingMessage> GrowMessage(size_t bytes);
   std::string device() const;
 
   // Shutting down, in this order. First no further connection is accepted, and

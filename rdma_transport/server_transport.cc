@@ -184,6 +184,11 @@ absl::StatusOr<rpc::Buffer> ServerTransport::AllocateBuffer(
   return PollerOf(call).AllocateBuffer(bytes);
 }
 
+std::shared_ptr<rpc::GrowingMessage> ServerTransport::GrowMessage(
+    rpc::CallHandle call, size_t bytes) {
+  return PollerOf(call).GrowMessage(bytes);
+}
+
 std::string ServerTransport::device() const {
   std::vector<std::string> names;
   for (const DevicePoller& each : pollers_) {

@@ -38,6 +38,8 @@ class ServerTransport final : public rpc::ServerTransport {
   void WakeWaiters() override;
   absl::StatusOr<rpc::Buffer> AllocateBuffer(rpc::CallHandle call,
                                              size_t bytes) override;
+  std::shared_ptr<rpc::GrowingMessage> GrowMessage(rpc::CallHandle call,
+                                                   size_t bytes) override;
   void Shutdown(absl::Time deadline) override;
   std::string device() const override;
 

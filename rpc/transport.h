@@ -59,6 +59,21 @@ struct CallHandle {
 // What a transport wants in front of a small message, at most.
 inline constexpr size_t kSmallMessageRoom = 32;
 
+// A message that travels while it is still being written: the peer fetches what
+// is there, and so sending takes the longer of the two times instead of both.
+// The writer's, from any thread.
+class GrowingMessage {
+ public:
+  virtual ~GrowingMessage() = default;
+
+  // The first `bytes` are written, and stay as they are. Ends with all of them,
+  // or with Fail. The writer keeps its transport meanwhile, as by a call that
+  // is not over for rpc/.
+  virtual void SetWritten(uint64_t bytes) = 0;
+  // It will never be complete: its call ends with `why` (not OK) on both sides.
+  virtual void Fail(const absl::Status& why) = 0;
+};
+
 // What rpc/ sends. The transport takes the chains over; `header` and
 // `small_message` are only read during the call that takes the frame.
 struct OutgoingFrame {
@@ -76,6 +91,9 @@ struct OutgoingFrame {
   // kSmallMessageRoom of them, it needs not copy the message once more.
   size_t small_message_room = 0;
   BufferChain message;
+  // From GrowMessage, where `message`, one buffer of AllocateBuffer's, is still
+  // to be written. Not with small messages.
+  std::shared_ptr<GrowingMessage> growing;
 
   // Bytes beside the message. Registered memory (AllocateBuffer's, or what an
   // IncomingFrame held) is not copied; other memory is copied once.
@@ -380,6 +398,11 @@ class ClientTransport {
   // Registered memory for messages and attachments, with some headroom.
   // RESOURCE_EXHAUSTED at the budget: the text names the budget.
   virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
+  // For the frame of a message of so many bytes that is written after it is
+  // sent. Null, as by default: messages have to be complete before.
+  virtual std::shared_ptr<GrowingMessage> GrowMessage(size_t bytes) {
+    return nullptr;
+  }
 
   // The endpoint's state; with `try_to_connect`, an idle one starts connecting.
   virtual ConnectivityState GetState(bool try_to_connect) = 0;
@@ -472,6 +495,11 @@ class ServerTransport {
   // Registered memory for what is sent with `call`.
   virtual absl::StatusOr<Buffer> AllocateBuffer(CallHandle call,
                                                 size_t bytes) = 0;
+  // See ClientTransport.
+  virtual std::shared_ptr<GrowingMessage> GrowMessage(CallHandle call,
+                                                      size_t bytes) {
+    return nullptr;
+  }
 
   // Refuses new calls, lets running ones finish until `deadline`, then cancels
   // what is left, and closes every connection. Returns when no callback runs or

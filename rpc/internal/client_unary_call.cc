@@ -9,6 +9,7 @@
 #include "rpc/internal/call_errors.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/channel_hold.h"
+#include "rpc/internal/message_in_parts.h"
 #include "rpc/internal/thrown.h"
 #include "rpc/internal/unary_over_stream.h"
 
@@ -19,6 +20,18 @@ FreeList& CallbackCalls() {
   static auto* const calls = new FreeList();
   return *calls;
 }
+
+// EncodeAnyMessage's allocator.
+struct RequestMemory {
+  absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) {
+    return transport.AllocateBuffer(bytes);
+  }
+  std::shared_ptr<GrowingMessage> Grow(size_t bytes) {
+    return transport.GrowMessage(bytes);
+  }
+
+  ClientTransport& transport;
+};
 
 }  // namespace
 
@@ -41,7 +54,7 @@ void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
   context_ = nullptr;
   response_ = response;
   max_metadata_bytes_ = target.max_metadata_bytes;
-  has_status_ = has_response_ = any_frame_ = false;
+  has_status_ = has_response_ = any_frame_ = in_parts_ = false;
   if (!status_.ok()) status_ = Status();
 
   MessageScratch scratch;
@@ -56,7 +69,9 @@ void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
   options.wait_for_ready = context->wait_for_ready_;
   if (!done_on_other_thread) options.next_wait = NextWait::kAtOnce;
   const CallHandle handle =
-      target.transport->StartCall(options, std::move(frame), this);
+      ABSL_PREDICT_FALSE(frame.growing != nullptr)
+          ? StartInParts(options, std::move(frame), request)
+          : target.transport->StartCall(options, std::move(frame), this);
   // Else it may be over, and this object gone.
   if (handle) AfterStart(handle, done_on_other_thread);
 }
@@ -90,8 +105,23 @@ inline bool ClientUnaryCall::EncodeRequest(const CallTarget& target,
     return false;
   }
   frame.end = true;
-  return EncodeAnyMessage(request, *target.transport, target.encode_limits,
-                          scratch, frame, &status_);
+  RequestMemory memory = {*target.transport};
+  return EncodeAnyMessage(request, memory, target.encode_limits, scratch, frame,
+                          &status_);
+}
+
+// Other threads drive meanwhile, and may end the call; not so this object.
+ABSL_ATTRIBUTE_NOINLINE CallHandle
+ClientUnaryCall::StartInParts(const CallOptions& options, OutgoingFrame&& frame,
+                              ConstMessageRef request) {
+  in_parts_ = true;
+  MessageInParts rest(frame);
+  CallOptions left_to_others = options;
+  left_to_others.next_wait = NextWait::kUnknown;
+  const CallHandle handle =
+      context_->transport_->StartCall(left_to_others, std::move(frame), this);
+  rest.Write(*request.lite());
+  return handle;
 }
 
 bool ClientUnaryCall::EncodeContext(const CallTarget& target,
@@ -109,6 +139,7 @@ bool ClientUnaryCall::EncodeAttachment(OutgoingFrame& frame) {
 // What AfterStart does, where it waits for no store of the frame's. A call that
 // was cancelled meanwhile is left to that.
 bool ClientUnaryCall::OnStarted(CallHandle handle) {
+  if (in_parts_) return false;
   context_->handle_ = handle;
   uint32_t none = 0;
   return context_->phase_.compare_exchange_strong(none, ClientContext::kStarted,

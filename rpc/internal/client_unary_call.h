@@ -98,6 +98,8 @@ class ClientUnaryCall : public CallSink {
                      MessageScratch& scratch, OutgoingFrame& frame);
   bool EncodeContext(const CallTarget& target, OutgoingFrame& frame);
   bool EncodeAttachment(OutgoingFrame& frame);
+  CallHandle StartInParts(const CallOptions& options, OutgoingFrame&& frame,
+                          ConstMessageRef request);
   void AfterStart(CallHandle handle, bool done_on_other_thread);
   void Done(bool elsewhere);
 
@@ -116,6 +118,7 @@ class ClientUnaryCall : public CallSink {
   bool has_status_ = false;    // status_ is final
   bool has_response_ = false;  // parsed
   bool any_frame_ = false;
+  bool in_parts_ = false;  // Start still writes the request
   Status status_;
 };
 

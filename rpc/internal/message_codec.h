@@ -65,6 +65,9 @@ struct EncodeLimits {
   }
 };
 
+// What is worth sending while it is written; see docs/defaults.md.
+inline constexpr size_t kFewestBytesInParts = 1 << 20;
+
 Status MessageTooLargeToSend(uint64_t bytes, uint64_t limit);
 Status MessageChangedWhileSent();
 Status NoMemoryToSend(uint64_t bytes, const absl::Status& cause);
@@ -98,6 +101,14 @@ ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
     *error = NoMemoryToSend(size, buffer.status());
     return false;
   }
+  if constexpr (requires { allocator.Grow(size); }) {
+    if (size >= kFewestBytesInParts) frame.growing = allocator.Grow(size);
+    if (frame.growing != nullptr) {
+      frame.has_message = true;
+      frame.message.Append(*std::move(buffer));
+      return true;
+    }
+  }
   if (!SerializeTo(message, buffer->mutable_data(), size, error)) return false;
   frame.has_message = true;
   frame.message.Append(*std::move(buffer));
@@ -105,7 +116,9 @@ ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
 }
 
 // Sets `frame`'s message. `scratch` must live until the frame is sent.
-// `allocator` has an AllocateBuffer: a ClientTransport, a server's call.
+// `allocator` has an AllocateBuffer: a ClientTransport, a server's call. Where
+// it also has a Grow, as GrowMessage, a large message may be left to be written
+// when the frame is sent: `frame.growing` says so (message_in_parts.h).
 // Errors: RESOURCE_EXHAUSTED (the size limit, or the memory budget), INTERNAL
 // (the message changed meanwhile).
 template <class Allocator>

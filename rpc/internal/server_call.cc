@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "rpc/internal/any_message_codec.h"
+#include "rpc/internal/message_in_parts.h"
 #include "rpc/internal/sent_metadata.h"
 #include "rpc/logging.h"
 
@@ -23,6 +24,13 @@ struct CallMemory {
 
   ServerTransport& transport;
   const CallHandle call;
+};
+
+// The same for a call's one response.
+struct ResponseMemory : CallMemory {
+  std::shared_ptr<GrowingMessage> Grow(size_t bytes) {
+    return transport.GrowMessage(call, bytes);
+  }
 };
 
 absl::Span<const std::byte> AsBytes(const std::string& bytes) {
@@ -370,7 +378,7 @@ void ServerCall::TakeContextBack(ServerContextBase& own) {
   context_ = &own;
 }
 
-template <class Response>
+template <class Memory, class Response>
 inline bool ServerCall::EncodeResponse(const Response& response,
                                        MessageScratch& scratch,
                                        OutgoingFrame& frame, Status* error) {
@@ -381,7 +389,7 @@ inline bool ServerCall::EncodeResponse(const Response& response,
       return false;
     }
   }
-  CallMemory memory = {*core_->transport, handle_};
+  Memory memory = {*core_->transport, handle_};
   bool encoded;
   if constexpr (std::is_same_v<Response, ConstMessageRef>) {
     encoded = EncodeAnyMessage(response, memory, core_->encode_limits, scratch,
@@ -405,12 +413,25 @@ void ServerCall::Respond(const Status& status, ConstMessageRef response,
   MessageScratch scratch;
   OutgoingFrame frame;
   Status error;
-  if (ABSL_PREDICT_FALSE(!EncodeResponse(*message, scratch, frame, &error))) {
+  if (ABSL_PREDICT_FALSE(
+          !EncodeResponse<ResponseMemory>(*message, scratch, frame, &error))) {
     return RespondWithHeader(error, ConstMessageRef(), last_act);
   }
   frame.end = true;
+  if (ABSL_PREDICT_FALSE(frame.growing != nullptr)) {
+    return RespondInParts(frame, *message);
+  }
   frame.last_act = last_act && CallbackScope::current() == this;
   core_->transport->Send(handle_, std::move(frame));
+}
+
+// The call may be over for the transport then, but not for whoever calls this,
+// to whom the message belongs.
+ABSL_ATTRIBUTE_NOINLINE void ServerCall::RespondInParts(
+    OutgoingFrame& frame, const google::protobuf::MessageLite& response) {
+  MessageInParts rest(frame);
+  core_->transport->Send(handle_, std::move(frame));
+  rest.Write(response);
 }
 
 void ServerCall::RespondUnusually(const Status& status,
@@ -428,7 +449,7 @@ void ServerCall::RespondWithHeader(const Status& status,
   OutgoingFrame frame;
   Status final_status = status;
   if (status.ok() && response.has_message()) {
-    EncodeResponse(response, scratch, frame, &final_status);
+    EncodeResponse<CallMemory>(response, scratch, frame, &final_status);
   }
   std::string header;
   Status error = EncodeHeader(final_status, header);
@@ -493,7 +514,7 @@ bool ServerCall::SendMessage(ConstMessageRef message, BufferChain&& attachment,
     frame.header = AsBytes(header);
   }
   SetAttachment(std::move(attachment));
-  if (!EncodeResponse(message, scratch, frame, error)) return false;
+  if (!EncodeResponse<CallMemory>(message, scratch, frame, error)) return false;
   initial_metadata_sent_ = true;
   frame.sent_by_result = true;
   *sent = core_->transport->Send(handle_, std::move(frame));

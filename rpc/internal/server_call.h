@@ -252,10 +252,13 @@ class ServerCall : public CallSink,
   bool AcceptHeader(IncomingFrame& frame, Status* error);
   // The call has metadata, if only what its client's channel says.
   ReceivedMetadata& MakeReceived();
-  // `response`: MessageLite or ConstMessageRef.
-  template <class Response>
+  // `Memory`: EncodeMessage's allocator. `response`: MessageLite or
+  // ConstMessageRef.
+  template <class Memory, class Response>
   bool EncodeResponse(const Response& response, MessageScratch& scratch,
                       OutgoingFrame& frame, Status* error);
+  void RespondInParts(OutgoingFrame& frame,
+                      const google::protobuf::MessageLite& response);
   Status EncodeInitialHeader(std::string& header);
   // As SendInitialMetadataAlone, without interceptors.
   bool TrySendInitialMetadata();

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -267,24 +268,68 @@ rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
         connections_.end()) {
       return;
     }
-    rdma::Call* const call = poller().calls().Create();
+    rdma::Call* const call = NewCall(path);
     handle = call->handle;
-    call->owner = this;
-    auto* const sink = new Sink(this, handle);
-    sink->blocked_until = blocked_until_;
-    call->sink = sink;
-    call->is_client = true;
-    call->quick_sink = sink->blocked_until == nullptr;
     call->method_index = method;
     const std::vector<std::byte> message(bytes);
     rpc::OutgoingFrame frame;
     frame.has_message = true;
     frame.small_message = message;
     frame.end = end;
-    paths_.emplace_back(path);
     connection->OpenCall(*call, frame);
   });
   return handle;
+}
+
+rdma::Call* Side::NewCall(std::string_view path) {
+  rdma::Call* const call = poller().calls().Create();
+  call->owner = this;
+  auto* const sink = new Sink(this, call->handle);
+  sink->blocked_until = blocked_until_;
+  call->sink = sink;
+  call->is_client = true;
+  call->quick_sink = sink->blocked_until == nullptr;
+  paths_.emplace_back(path);
+  return call;
+}
+
+Side::Growing Side::Grow(size_t bytes, rpc::OutgoingFrame& frame) {
+  Growing growing;
+  growing.message = std::make_shared<GrowingMessage>(&poller(), nullptr, bytes);
+  absl::StatusOr<rpc::Buffer> memory =
+      poller().context().memory().Allocate(bytes);
+  EXPECT_TRUE(memory.ok()) << memory.status();
+  growing.memory = *std::move(memory);
+  std::memset(growing.memory.mutable_data(), 0, bytes);
+  frame.has_message = true;
+  frame.message.Append(growing.memory);
+  frame.growing = growing.message;
+  frame.end = true;
+  return growing;
+}
+
+Side::Growing Side::OpenGrowing(Connection* connection, size_t bytes) {
+  Growing growing;
+  Do([&] {
+    rpc::OutgoingFrame frame;
+    growing = Grow(bytes, frame);
+    rdma::Call* const call = NewCall("/test.Test/Method");
+    growing.call = call->handle;
+    connection->OpenCall(*call, frame);
+  });
+  return growing;
+}
+
+Side::Growing Side::AnswerGrowing(size_t bytes) {
+  Growing growing;
+  Do([&] {
+    rpc::OutgoingFrame frame;
+    growing = Grow(bytes, frame);
+    poller().calls().ForEach(
+        [&](rdma::Call& call) { growing.call = call.handle; });
+    poller_->Send(growing.call, frame);
+  });
+  return growing;
 }
 
 std::vector<size_t> Side::message_sizes() const {

@@ -170,6 +170,8 @@ class Side final : public ConnectionOwner,
   // Handlers block until it is notified; null: they do not. On a client, what
   // hears of frames, sent and come, of calls that are opened from now on.
   void BlockHandlers(absl::Notification* until) { blocked_until_ = until; }
+  // Of connections made from now on.
+  void SetOfferGrace(absl::Duration grace) { options_.offer_grace = grace; }
   // Why the last connection was not accepted.
   absl::Status last_refusal() const;
 
@@ -180,6 +182,16 @@ class Side final : public ConnectionOwner,
   rpc::CallHandle Open(Connection* connection, size_t bytes = 1,
                        std::string_view path = "/test.Test/Method",
                        uint32_t method = 0, bool end = true);
+  // A message in parts, of zeros.
+  struct Growing {
+    rpc::CallHandle call;
+    std::shared_ptr<GrowingMessage> message;
+    rpc::Buffer memory;
+  };
+  // Starts a call with such a message of so many bytes, of which none are there
+  // yet; a server answers its one call so.
+  Growing OpenGrowing(Connection* connection, size_t bytes);
+  Growing AnswerGrowing(size_t bytes);
   // Sends a further frame, `end`: the last.
   void SendMore(rpc::CallHandle call, size_t bytes, bool end = false);
   // Whether the frames of streams are taken, so that more may come; those that
@@ -217,6 +229,9 @@ class Side final : public ConnectionOwner,
  private:
   class Sink;
 
+  // The driver's.
+  rdma::Call* NewCall(std::string_view path);
+  Growing Grow(size_t bytes, rpc::OutgoingFrame& frame);
   void OnConnectionUp(Connection&) override { ++up_; }
   void OnConnectionDown(Connection& connection, const absl::Status& why,
                         bool was_up) override;

@@ -3,6 +3,8 @@
 #define VERBENA_TESTS_TRANSPORT_FRAME_BUILDER_H_
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +24,13 @@ inline Bytes ToBytes(const std::vector<Segment>& segments) {
   for (size_t i = 0; i < segments.size(); ++i) {
     EncodeSegment(segments[i], bytes.data() + i * kSegmentBytes);
   }
+  return bytes;
+}
+
+// What comes before the segments of a message in parts.
+inline Bytes TotalBytes(uint64_t total) {
+  Bytes bytes(kTotalBytes);
+  std::memcpy(bytes.data(), &total, sizeof(total));
   return bytes;
 }
 

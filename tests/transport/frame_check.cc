@@ -8,10 +8,11 @@
 namespace rdma::testing {
 namespace {
 
-const char* CheckReadable(absl::Span<const std::byte> segments) {
+const char* CheckReadable(absl::Span<const std::byte> segments,
+                          size_t fewest = 1) {
   if (segments.size() % kSegmentBytes != 0) return "a piece of a segment";
   const size_t count = segments.size() / kSegmentBytes;
-  if (count == 0 || count > kMaxSegments) return "a number of segments";
+  if (count < fewest || count > kMaxSegments) return "a number of segments";
   for (size_t i = 0; i < count; ++i) {
     const Segment segment = DecodeSegment(segments.data() + i * kSegmentBytes);
     if (segment.length == 0) return "an empty segment";
@@ -28,11 +29,12 @@ const char* CheckLayout(const FrameView& view,
   const size_t prefix_bytes = PrefixBytes(view.fields);
   if (prefix_bytes > payload.size()) return "a prefix beyond the payload";
   const std::byte* at = payload.data() + prefix_bytes;
-  for (const absl::Span<const std::byte> part :
-       {view.header, view.message, view.attachment}) {
-    if (part.data() != at) return "a part in another place";
-    at += part.size();
-  }
+  if (view.header.data() != at) return "a header in another place";
+  at = view.header.end() + (view.in_parts() ? kTotalBytes : 0);
+  if (view.message.data() != at) return "a message in another place";
+  at = view.message.end();
+  if (view.attachment.data() != at) return "an attachment in another place";
+  at = view.attachment.end();
   if (at != payload.data() + payload.size()) return "bytes of no part";
   return nullptr;
 }
@@ -84,7 +86,11 @@ const char* CheckDecode(uint32_t tag, absl::Span<const std::byte> bytes,
   if (const char* wrong = CheckLayout(view, payload)) return wrong;
   if (const char* wrong = CheckEncodesBack(tag, view, payload)) return wrong;
   if (view.fields.method_path.size() > kMaxPathBytes) return "a long path";
+  if (view.in_parts() != (view.message_total != 0)) return "a total of nothing";
   if (view.has(kMessageOffer)) {
+    const size_t fewest = view.in_parts() ? 0 : 1;
+    if (const char* wrong = CheckReadable(view.message, fewest)) return wrong;
+  } else if (view.fields.kind == FrameKind::kPart) {
     if (const char* wrong = CheckReadable(view.message)) return wrong;
   } else if (view.message.size() != view.fields.message_bytes) {
     return "a message of another size";

@@ -63,6 +63,9 @@ class FrameRandomTest : public ::testing::Test {
       if (!call) fields.flags &= kWantCredits | kNotRun;
       if (!open) fields.flags &= static_cast<uint8_t>(~kMethodDefinition);
       if ((fields.flags & kMessageOffer) != 0) fields.flags |= kHasMessage;
+      if (call && (fields.flags & kMessageOffer) == 0) {
+        fields.flags &= static_cast<uint8_t>(~kInParts);
+      }
     }
     fields.slot = Below(kMaxSlot + 1);
     fields.call_sequence = static_cast<uint32_t>(random_());
@@ -74,7 +77,16 @@ class FrameRandomTest : public ::testing::Test {
     const Bytes header = RandomBytes(Below(40));
     fields.header_bytes = static_cast<uint16_t>(header.size());
     Bytes message, attachment;
-    if ((fields.flags & kMessageOffer) != 0) {
+    if (fields.kind == FrameKind::kPart) {
+      message = RandomSegments(1 + Below(kMaxSegments));
+      fields.message_bytes = static_cast<uint32_t>(message.size());
+    } else if (call && (fields.flags & kInParts) != 0 &&
+               (fields.flags & kMessageOffer) != 0) {
+      fields.message_bytes = Below(kMaxSegments + 1);
+      message = RandomSegments(fields.message_bytes);
+      const Bytes total = testing::TotalBytes(1 + (random_() >> 16));
+      message.insert(message.begin(), total.begin(), total.end());
+    } else if ((fields.flags & kMessageOffer) != 0) {
       fields.message_bytes = 1 + Below(kMaxSegments);
       message = RandomSegments(fields.message_bytes);
     } else if ((fields.flags & kHasMessage) != 0) {

@@ -32,10 +32,13 @@ bool IsCall(FrameKind kind) {
 }
 
 bool Legal(uint32_t kind, uint8_t flags) {
-  if (kind < 1 || kind > 7) return false;
+  if (kind < 1 || kind > 8) return false;
   const bool call = kind == 1 || kind == 2;
   if (!call && (flags & kCallOnly) != 0) return false;
   if (kind != 1 && (flags & kMethodDefinition) != 0) return false;
+  if (call && (flags & kInParts) != 0 && (flags & kMessageOffer) == 0) {
+    return false;
+  }
   return (flags & kMessageOffer) == 0 || (flags & kHasMessage) != 0;
 }
 
@@ -46,8 +49,15 @@ struct Sample {
   Bytes message;
   Bytes attachment;
 
+  uint64_t total = 0;  // of a message in parts
+
   Bytes payload() const {
-    return MakePayload(fields, header, message, attachment);
+    Bytes area = message;
+    if (total != 0) {
+      const Bytes first = testing::TotalBytes(total);
+      area.insert(area.begin(), first.begin(), first.end());
+    }
+    return MakePayload(fields, header, area, attachment);
   }
   uint32_t tag() const { return EncodeTag(fields); }
 };
@@ -68,6 +78,10 @@ Sample MakeSample(FrameKind kind, uint8_t flags) {
   if ((flags & kMessageOffer) != 0) {
     sample.message = ToBytes({{0x1000, 10, 1}, {0x2000, 20, 2}});
     fields.message_bytes = 2;
+    if (IsCall(kind) && (flags & kInParts) != 0) sample.total = 100;
+  } else if (kind == FrameKind::kPart) {
+    sample.message = ToBytes({{0x1000, 10, 1}});
+    fields.message_bytes = kSegmentBytes;
   } else if ((flags & kHasMessage) != 0) {
     sample.message = ToBytes("the message");
     fields.message_bytes = static_cast<uint32_t>(sample.message.size());
@@ -117,6 +131,7 @@ TEST(FrameTest, EveryKindWithEveryFlagArrivesAsItWasSentOrIsRefused) {
                 sample.message);
       EXPECT_EQ(Bytes(view.attachment.begin(), view.attachment.end()),
                 sample.attachment);
+      EXPECT_EQ(view.message_total, sample.total);
     }
   }
 }
@@ -194,13 +209,57 @@ TEST(FrameTest, SegmentsSurviveTheTrip) {
 
 TEST(FrameTest, ReasonsForFlagsNameTheRule) {
   EXPECT_EQ(Refusal(0, Bytes(64)), "an unknown kind of frame");
-  EXPECT_EQ(Refusal(8u << 28, Bytes(64)), "an unknown kind of frame");
+  EXPECT_EQ(Refusal(9u << 28, Bytes(64)), "an unknown kind of frame");
   EXPECT_EQ(Refusal(MakeSample(FrameKind::kReset, kEnd)),
             "flags that do not go with the kind");
   EXPECT_EQ(Refusal(MakeSample(FrameKind::kData, kMethodDefinition)),
             "a method definition outside an open");
   EXPECT_EQ(Refusal(MakeSample(FrameKind::kData, kMessageOffer)),
             "an offer of a message without a message");
+  EXPECT_EQ(Refusal(MakeSample(FrameKind::kOpen, kHasMessage | kInParts)),
+            "a message in parts that is not offered");
+}
+
+TEST(FrameTest, AMessageInPartsMayBeginWithNone) {
+  Sample sample =
+      MakeSample(FrameKind::kOpen, kHasMessage | kMessageOffer | kInParts);
+  sample.message.clear();
+  sample.fields.message_bytes = 0;
+  EXPECT_EQ(Refusal(sample), "accepted");
+  sample = MakeSample(FrameKind::kPart, 0);
+  EXPECT_EQ(Refusal(sample), "accepted");
+  sample.message.clear();
+  sample.fields.message_bytes = 0;
+  EXPECT_EQ(Refusal(sample), "an offer with a wrong number of segments");
+}
+
+TEST(FrameTest, ATotalIsFromOneByteToTheLongestSegment) {
+  Sample sample =
+      MakeSample(FrameKind::kData, kHasMessage | kMessageOffer | kInParts);
+  for (const auto& [total, expected] :
+       {std::pair{uint64_t{1}, "accepted"},
+        std::pair{uint64_t{1} << 48, "accepted"},
+        std::pair{(uint64_t{1} << 48) + 1,
+                  "a message in parts of a wrong size"},
+        std::pair{UINT64_MAX, "a message in parts of a wrong size"}}) {
+    sample.total = total;
+    EXPECT_EQ(Refusal(sample), expected) << total;
+  }
+  const Bytes nothing(kTotalBytes);
+  sample.total = 0;
+  sample.message.insert(sample.message.begin(), nothing.begin(), nothing.end());
+  EXPECT_EQ(Refusal(sample), "a message in parts of a wrong size");
+}
+
+TEST(FrameTest, AMessageInPartsTakesAllOfItFromTheWindow) {
+  Sample sample =
+      MakeSample(FrameKind::kData, kHasMessage | kMessageOffer | kInParts);
+  sample.attachment.clear();
+  const Bytes payload = sample.payload();
+  FrameView view;
+  ASSERT_EQ(DecodeFrame(sample.tag(), payload, &view), nullptr);
+  EXPECT_EQ(view.WindowBytes(),
+            kFrameWindow + static_cast<int64_t>(sample.header.size()) + 100);
 }
 
 TEST(FrameTest, BytesOfPartsThatAreNotThereAreRefused) {
@@ -233,7 +292,8 @@ TEST(FrameTest, AViewThatIsUsedAgainForgetsTheFrameBefore) {
 TEST(FrameTest, AFrameCutAnywhereIsRefused) {
   for (const uint8_t flags :
        {uint8_t{kHasMessage}, uint8_t{kHasMessage | kMethodDefinition},
-        uint8_t{kHasMessage | kMessageOffer | kMethodDefinition}}) {
+        uint8_t{kHasMessage | kMessageOffer | kMethodDefinition},
+        uint8_t{kHasMessage | kMessageOffer | kInParts}}) {
     Sample sample = MakeSample(FrameKind::kOpen, flags);
     sample.attachment.clear();  // it is what is left, so it can be cut
     const Bytes whole = sample.payload();

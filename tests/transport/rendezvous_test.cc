@@ -202,6 +202,86 @@ TEST(IncomingReadTest, WithMemoryForOnePartOnlyItTakesNone) {
   EXPECT_TRUE(fake->memory().Allocate(30 * kMiB).ok());
 }
 
+// A frame of a message of `total` bytes, with the first segments of it.
+class InPartsFrame {
+ public:
+  InPartsFrame(uint64_t total, const std::vector<Segment>& segments) {
+    FrameFields fields;
+    fields.kind = FrameKind::kData;
+    fields.flags = kHasMessage | kMessageOffer | kInParts;
+    fields.message_bytes = static_cast<uint32_t>(segments.size());
+    Bytes message = testing::TotalBytes(total);
+    const Bytes first = ToBytes(segments);
+    message.insert(message.end(), first.begin(), first.end());
+    payload_ = testing::MakePayload(fields, {}, message, {});
+    EXPECT_EQ(DecodeFrame(EncodeTag(fields), payload_, &view_), nullptr);
+  }
+  const FrameView& view() const { return view_; }
+
+ private:
+  Bytes payload_;
+  FrameView view_;
+};
+
+TEST(IncomingReadTest, OfAMessageInPartsTheWholeIsAllocated) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  const InPartsFrame frame(30, {});
+  IncomingRead read(frame.view(), {}, nullptr);
+  EXPECT_EQ(read.message_bytes(), 30u);
+  EXPECT_EQ(read.done_rkey(), 0u);
+  EXPECT_FALSE(read.HasChunk());
+  EXPECT_TRUE(read.waits_for_parts());
+  EXPECT_FALSE(read.finished());
+  ASSERT_TRUE(read.Allocate(fake->memory()).ok());
+
+  ASSERT_TRUE(read.AddPart(ToBytes({{0x1000, 10, 21}})));
+  EXPECT_EQ(read.done_rkey(), 21u);
+  const ReadChunk first = read.NextChunk(100);
+  EXPECT_EQ(first.bytes, 10u);
+  EXPECT_FALSE(read.HasChunk());
+  EXPECT_FALSE(read.all_issued());
+  read.ChunkDone();
+  EXPECT_FALSE(read.finished());
+
+  ASSERT_TRUE(read.AddPart(ToBytes({{0x2000, 20, 22}})));
+  EXPECT_FALSE(read.waits_for_parts());
+  const ReadChunk second = read.NextChunk(100);
+  EXPECT_EQ(second.to, first.to + 10);
+  EXPECT_EQ(second.remote_address, 0x2000u);
+  EXPECT_EQ(second.rkey, 22u);
+  EXPECT_TRUE(read.all_issued());
+  read.ChunkDone();
+  EXPECT_TRUE(read.finished());
+}
+
+TEST(IncomingReadTest, MoreThanThereIsIsRefused) {
+  const InPartsFrame frame(30, {{0x1000, 10, 21}});
+  IncomingRead read(frame.view(), {}, nullptr);
+  EXPECT_TRUE(read.AddPart({}));
+  EXPECT_TRUE(read.AddPart(ToBytes({{0x1000, 19, 21}})));
+  EXPECT_FALSE(read.AddPart(ToBytes({{0x1000, 2, 21}})));
+
+  const InPartsFrame too_much(30, {{0x1000, 31, 21}});
+  EXPECT_FALSE(IncomingRead(too_much.view(), {}, nullptr).AddPart({}));
+}
+
+TEST(IncomingReadTest, PartsAreLimitedInNumber) {
+  const InPartsFrame frame(uint64_t{1} << 40, {});
+  IncomingRead read(frame.view(), {}, nullptr);
+  for (size_t i = 0; i < kMaxSegmentsInParts; ++i) {
+    ASSERT_TRUE(read.AddPart(ToBytes({{0x1000, 1, 21}})));
+  }
+  EXPECT_FALSE(read.AddPart(ToBytes({{0x1000, 1, 21}})));
+}
+
+TEST(IncomingReadTest, AnAbandonedOneWaitsForNoParts) {
+  const InPartsFrame frame(30, {});
+  IncomingRead read(frame.view(), {}, nullptr);
+  read.Abandon();
+  EXPECT_FALSE(read.waits_for_parts());
+  EXPECT_TRUE(read.finished());
+}
+
 TEST(IncomingReadTest, EveryByteArrivesOnceAndInItsPlace) {
   std::mt19937 random(11);
   for (int round = 0; round < 300; ++round) {

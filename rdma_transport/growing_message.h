@@ -1,0 +1,65 @@
+// A message that is offered to the peer part by part, while it is being
+// written: what rpc::GrowingMessage is here.
+//
+// The writer says how much is there; the connection that has offered the
+// message (Attach) then offers what is new. Where no connection has done so
+// yet, as the frame still waits, it will offer all that is there at once.
+//
+// Thread rule: rpc::GrowingMessage's functions are the writer's, from any
+// thread; the others are the poller's driver's.
+#ifndef VERBENA_RDMA_TRANSPORT_GROWING_MESSAGE_H_
+#define VERBENA_RDMA_TRANSPORT_GROWING_MESSAGE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "rpc/transport.h"
+
+namespace rdma {
+
+class Connection;
+class Poller;
+
+class GrowingMessage final
+    : public rpc::GrowingMessage,
+      public std::enable_shared_from_this<GrowingMessage> {
+ public:
+  // REQUIRES: `keep_alive` keeps `poller`, or the writer's call does.
+  GrowingMessage(Poller* poller, std::shared_ptr<void> keep_alive,
+                 uint64_t total)
+      : poller_(poller), keep_alive_(std::move(keep_alive)), total_(total) {}
+
+  void SetWritten(uint64_t bytes) override;
+  void Fail(const absl::Status& why) override;
+
+  uint64_t total() const { return total_; }
+  uint64_t written() const { return written_.load(std::memory_order_acquire); }
+  // OK, or why it will never be complete.
+  const absl::Status& failure() const { return failure_; }
+
+  // `connection` has offered it, as `offer_id`, and hears of what is new until
+  // Detach.
+  void Attach(Connection* connection, uint64_t offer_id) {
+    connection_ = connection;
+    offer_id_ = offer_id;
+  }
+  void Detach() { connection_ = nullptr; }
+  uint64_t offer_id() const { return offer_id_; }
+  // A frame waits that will offer what is there then.
+  bool part_waits = false;
+
+ private:
+  Poller* const poller_;
+  const std::shared_ptr<void> keep_alive_;
+  const uint64_t total_;
+  std::atomic<uint64_t> written_{0};
+  absl::Status failure_;
+  Connection* connection_ = nullptr;
+  uint64_t offer_id_ = 0;
+};
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_GROWING_MESSAGE_H_

@@ -1,0 +1,43 @@
+// A large protobuf message that is sent first and serialized then: the peer
+// fetches what is there while the rest is being written.
+//
+//   OutgoingFrame frame;
+//   if (!EncodeMessage(request, memory, ...)) ...  // memory has a Grow
+//   if (frame.growing != nullptr) {
+//     const MessageInParts rest(frame);
+//     transport->Send(call, std::move(frame));
+//     rest.Write(request);
+//   }
+//
+// Thread rule: one thread; the message belongs to the caller and must not
+// change.
+#ifndef VERBENA_RPC_INTERNAL_MESSAGE_IN_PARTS_H_
+#define VERBENA_RPC_INTERNAL_MESSAGE_IN_PARTS_H_
+
+#include <cstddef>
+#include <memory>
+
+#include "google/protobuf/message_lite.h"
+#include "rpc/buffer.h"
+#include "rpc/transport.h"
+
+namespace rpc::internal {
+
+class MessageInParts {
+ public:
+  // REQUIRES: `frame.growing` is not null. The frame is to be sent afterwards.
+  explicit MessageInParts(const OutgoingFrame& frame)
+      : growing_(frame.growing), memory_(frame.message.buffers().front()) {}
+
+  // Serializes the message whose ByteSizeLong EncodeMessage asked for. Where it
+  // is another one by now, its call ends with INTERNAL.
+  void Write(const google::protobuf::MessageLite& message);
+
+ private:
+  const std::shared_ptr<GrowingMessage> growing_;
+  Buffer memory_;
+};
+
+}  // namespace rpc::internal
+
+#endif  // VERBENA_RPC_INTERNAL_MESSAGE_IN_PARTS_H_
