@@ -203,6 +203,7 @@ Connection::~Connection() {
   qp_.reset();
   poller_->UnreserveCompletions(reserved_completions_);
   if (id_ != nullptr) poller_->connection_manager().Destroy(id_);
+  poller_->counters().unanswered_offers.Subtract(offers_.unanswered());
   offers_.Clear();
   poller_->counters().open_connections.Subtract(1);
 }
@@ -388,6 +389,7 @@ void Connection::Close(const absl::Status& why) {
   early_.clear();
   invalidations_.clear();
   waiting_reads_.clear();
+  offers_.StopGrowing();
   for (const std::unique_ptr<IncomingRead>& read : reads_) read->Abandon();
   for (Call* const call : std::exchange(slots_, {})) {
     if (call == nullptr) continue;

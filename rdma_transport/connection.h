@@ -287,6 +287,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   bool IsReadingFor(const Call& call) const;
   void RetryWaitingReads();
   void PumpReads();
+  bool IsFirstOfItsCall(const IncomingRead& read) const;
   void FinishRead(IncomingRead* read);
   void AbandonReads(rpc::CallHandle call);
 
@@ -296,6 +297,8 @@ class Connection final : public PolledConnection, public CmEventHandler {
   // That of the call's that waits for parts; null: none.
   IncomingRead* FindReadInParts(const OfferKey& key);
   void RefuseParts();
+  // RESOURCE_EXHAUSTED: there are too many.
+  absl::Status AwaitParts(IncomingRead& read);
   void SchedulePartTimer();
   void OnPartTimer();
 

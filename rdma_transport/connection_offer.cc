@@ -18,10 +18,8 @@ constexpr uint32_t kReadChunkBytes = 1u << 20;
 // A message that finds no memory waits this long for some to be freed.
 constexpr int64_t kMemoryWaitNs = 2'000'000'000;
 constexpr int64_t kMemoryRetryNs = 2'000'000;
-// How often offers whose call is over are looked at, and what a peer is thought
-// to read at least.
+// How often offers whose call is over are looked at.
 constexpr absl::Duration kOfferCheck = absl::Seconds(1);
-constexpr uint64_t kSlowestReadBytesPerSecond = 16 << 20;
 
 }  // namespace
 
@@ -68,15 +66,18 @@ absl::Status Connection::ChooseOffers(Outgoing& out, bool* message,
       " bytes does not fit the peer's frames of ", frame_limit_, " bytes"));
 }
 
+// One for each segment that has none; an error leaves the offer as it was.
 absl::Status Connection::AddWindows(Offer& offer) {
   if (!use_windows_) return absl::OkStatus();
+  const size_t before = offer.windows.size();
   while (offer.windows.size() < offer.segments.size()) {
     if (free_windows_.empty()) {
       absl::StatusOr<std::unique_ptr<MemoryWindow>> window =
           MemoryWindow::Create(poller_->context().pd());
       if (!window.ok()) {
-        std::move(offer.windows.begin(), offer.windows.end(),
-                  std::back_inserter(free_windows_));
+        std::move(offer.windows.begin() + static_cast<std::ptrdiff_t>(before),
+                  offer.windows.end(), std::back_inserter(free_windows_));
+        offer.windows.resize(before);
         return window.status();
       }
       free_windows_.push_back(*std::move(window));
@@ -140,6 +141,7 @@ void Connection::AnswerOffer(const OfferKey& key, uint32_t invalidated_rkey,
                              bool all) {
   while (Offer* const offer = offers_.FindOldest(key)) {
     offers_.MarkAnswered(*offer);
+    poller_->counters().unanswered_offers.Subtract(1);
     if (offer->notify_sent) NotifySent(offer->call);
     RevokeOffer(*offer, invalidated_rkey);
     if (!all) return;
@@ -192,14 +194,17 @@ void Connection::ExpireOffers(const OfferKey& key, bool wanted) {
   if (ids.empty()) return;
   // Longer than this is for ever.
   constexpr absl::Duration kLongest = absl::Hours(24 * 365);
-  const uint64_t reading_s =
-      wanted ? 1 + offers_.bytes() / kSlowestReadBytesPerSecond : 0;
   const absl::Duration grace =
-      std::min(options_.offer_grace + absl::Seconds(reading_s), kLongest);
+      std::min(options_.offer_grace + (wanted ? TimeToMove(offers_.bytes())
+                                              : absl::ZeroDuration()),
+               kLongest);
   for (const uint64_t id : ids) {
     Offer* const offer = offers_.Find(id);
-    offer->expiry_ns = Poller::NowNs() + absl::ToInt64Nanoseconds(grace);
     if (!wanted) offer->StopGrowing();
+    // Of one that grows, the time begins when it is complete; see PostPart.
+    if (offer->growing == nullptr) {
+      offer->expiry_ns = Poller::NowNs() + absl::ToInt64Nanoseconds(grace);
+    }
   }
   if (!offer_timer_.scheduled()) ScheduleOfferTimer();
 }
@@ -292,13 +297,10 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
     held->frame.attachment = copy(view.attachment);
   }
   auto read = std::make_unique<IncomingRead>(view, call.handle, held);
-  // Of what came with it already.
-  if (!read->AddPart({})) return RefuseParts();
-  if (read->waits_for_parts()) {
-    read->last_part_ns = Poller::NowNs();
-    if (!part_timer_.scheduled()) SchedulePartTimer();
-  }
-  if (absl::Status status = CheckOfferLimits(*read); !status.ok()) {
+  if (read->offers_too_much()) return RefuseParts();
+  absl::Status status = CheckOfferLimits(*read);
+  if (status.ok() && read->waits_for_parts()) status = AwaitParts(*read);
+  if (!status.ok()) {
     RefuseRead(std::move(read), status);
     return;
   }
@@ -402,20 +404,23 @@ void Connection::PumpReads() {
       wr.wr.rdma.rkey = chunk.rkey;
       if (!PostWorkRequests(&wr)) return;
     }
-    // An abandoned one with nothing outstanding, after those before it.
-    const auto is_of_same_call = [read](const auto& other) {
-      return other->key() == read->key();
-    };
-    if (read->finished() &&
-        std::none_of(reads_.begin(),
-                     reads_.begin() + static_cast<std::ptrdiff_t>(i),
-                     is_of_same_call)) {
+    // An abandoned one with nothing outstanding, or one that had to wait.
+    if (read->finished() && IsFirstOfItsCall(*read)) {
       FinishRead(read);
       if (state_ != State::kUp) return;
       continue;
     }
     ++i;
   }
+}
+
+// Offers of one call are answered in order.
+bool Connection::IsFirstOfItsCall(const IncomingRead& read) const {
+  const auto first =
+      std::find_if(reads_.begin(), reads_.end(), [&read](const auto& other) {
+        return other->key() == read.key();
+      });
+  return first->get() == &read;
 }
 
 void Connection::FinishRead(IncomingRead* read) {
@@ -479,7 +484,9 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     if (entry.read != nullptr) {
       --reads_outstanding_;
       entry.read->ChunkDone();
-      if (entry.read->finished()) FinishRead(entry.read);
+      if (entry.read->finished() && IsFirstOfItsCall(*entry.read)) {
+        FinishRead(entry.read);
+      }
     }
     if (entry.revoked_offer != 0) {
       Offer* const offer = offers_.Find(entry.revoked_offer);

@@ -9,8 +9,12 @@
 namespace rdma {
 namespace {
 
-// How often messages whose parts do not come are looked for.
+// How often messages whose parts do not come are looked for, and what a writer
+// gets in any case.
 constexpr absl::Duration kPartCheck = absl::Seconds(1);
+constexpr absl::Duration kLeastGrace = absl::Seconds(1);
+// Of one connection: each frame looks through them.
+constexpr size_t kMostReadsInParts = 1024;
 
 }  // namespace
 
@@ -39,16 +43,29 @@ absl::StatusOr<Connection::PostResult> Connection::PostPart(Outgoing& out) {
   if (!HasSendRoom(2)) return PostResult::kBlocked;
   offer->growing->part_waits = false;
   if (!offer->AddWritten()) return PostResult::kPosted;
-  if (absl::Status status = AddWindows(*offer); !status.ok()) return status;
-  std::vector<ibv_send_wr> binds =
-      MakeBinds(*offer, offer->segments.size() - 1);
+  if (absl::Status status = AddWindows(*offer); !status.ok()) {
+    offer->StopGrowing();
+    return status;
+  }
+  std::vector<ibv_send_wr> binds = MakeBinds(*offer, offer->segments.size() - 1);
   if (!PostBinds(absl::MakeSpan(binds), nullptr)) return PostResult::kPosted;
+  if (offer->offered_bytes == offer->growing->total()) {
+    offer->StopGrowing();
+    // A server's call is over already: its client's time begins.
+    const Call* const call = poller_->calls().Find(offer->call);
+    if (call == nullptr || call->connection != this) {
+      ExpireOffers(offer->key, /*wanted=*/true);
+    }
+  }
   std::byte segment[kSegmentBytes];
   EncodeSegment(offer->segments.back(), segment);
-  if (offer->offered_bytes == offer->growing->total()) offer->StopGrowing();
-  out.small_message = segment;
-  auto result = PostEager(out, out.prefix_bytes() + kSegmentBytes);
-  out.small_message = {};
+  // `out` may lie in a queue that is cleared, where posting fails.
+  Outgoing part;
+  part.fields = out.fields;
+  part.small_message = segment;
+  absl::StatusOr<PostResult> result =
+      PostEager(part, part.prefix_bytes() + kSegmentBytes);
+  if (!result.ok()) offer->StopGrowing();
   return result;
 }
 
@@ -57,6 +74,7 @@ void Connection::EndGrowing(const GrowingMessage& message,
   Offer* const offer = offers_.Find(message.offer_id());
   if (state_ != State::kUp || offer == nullptr) return;
   offer->StopGrowing();
+  ExpireOffers(offer->key, /*wanted=*/false);
   Outgoing out;
   out.fields.kind = FrameKind::kPart;
   out.fields.slot = offer->key.slot;
@@ -87,27 +105,41 @@ void Connection::OnPart(const FrameView& view) {
       FindReadInParts({view.fields.slot, view.fields.call_sequence});
   if (read == nullptr) return;  // its call is over
   if (!read->AddPart(view.message)) return RefuseParts();
-  read->last_part_ns = Poller::NowNs();
   poller_->MarkDirty(this);
+}
+
+absl::Status Connection::AwaitParts(IncomingRead& read) {
+  const auto waits = [](const auto& other) { return other->waits_for_parts(); };
+  const auto count = std::count_if(reads_.begin(), reads_.end(), waits);
+  if (count + waiting_reads_.size() >= kMostReadsInParts) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("more than ", kMostReadsInParts,
+                     " messages of one connection are still being written"));
+  }
+  const absl::Duration time = std::max(options_.offer_grace, kLeastGrace) +
+                              TimeToMove(read.message_bytes());
+  read.complete_by_ns =
+      Poller::NowNs() +
+      std::min(absl::ToInt64Nanoseconds(time), Poller::kLongestTimerNs);
+  if (!part_timer_.scheduled()) SchedulePartTimer();
+  return absl::OkStatus();
 }
 
 void Connection::SchedulePartTimer() {
   poller_->Schedule(&part_timer_,
-                    Poller::NowNs() + absl::ToInt64Nanoseconds(std::min(
-                                          options_.offer_grace, kPartCheck)));
+                    Poller::NowNs() + absl::ToInt64Nanoseconds(kPartCheck));
 }
 
-// A peer that does not go on keeps memory of this side's.
+// A peer that does not go on would keep memory of this side's.
 void Connection::OnPartTimer() {
   if (state_ != State::kUp) return;
-  const int64_t oldest_ns =
-      Poller::NowNs() - absl::ToInt64Nanoseconds(options_.offer_grace);
+  const int64_t now_ns = Poller::NowNs();
   bool any_waits = false;
   std::vector<rpc::CallHandle> late;
   const auto look = [&](const IncomingRead& read) {
     if (!read.waits_for_parts()) return;
     any_waits = true;
-    if (read.last_part_ns <= oldest_ns) late.push_back(read.call());
+    if (read.complete_by_ns <= now_ns) late.push_back(read.call());
   };
   for (const std::unique_ptr<IncomingRead>& read : reads_) look(*read);
   for (const WaitingRead& waiting : waiting_reads_) look(*waiting.read);
@@ -115,9 +147,8 @@ void Connection::OnPartTimer() {
     if (Call* const call = poller_->calls().Find(handle)) {
       ResetCall(*call,
                 absl::UnavailableError(absl::StrCat(
-                    "the peer ", peer_name_, " stopped in the middle of a ",
-                    "message: nothing came for ",
-                    absl::FormatDuration(options_.offer_grace))));
+                    "the peer ", peer_name_, " has not completed a message ",
+                    "that it began to send")));
     }
   }
   if (any_waits && state_ == State::kUp) SchedulePartTimer();

@@ -436,6 +436,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
   offer.notify_sent = std::exchange(out.notify_sent, false);
   const Offer& added = offers_.Add(std::move(offer));
   if (in_parts) added.growing->Attach(this, added.id);
+  poller_->counters().unanswered_offers.Add(1);
   const Call* const call = poller_->calls().Find(out.call);
   if (call == nullptr || call->connection != this) {
     // The frame waited in the queue, and its call has ended.

@@ -398,8 +398,7 @@ absl::StatusOr<rpc::Buffer> Endpoint::AllocateBuffer(size_t bytes) {
 }
 
 std::shared_ptr<rpc::GrowingMessage> Endpoint::GrowMessage(size_t bytes) {
-  return std::make_shared<GrowingMessage>(poller_->poller.get(), poller_,
-                                          bytes);
+  return rdma::GrowMessage(*poller_->poller, poller_, bytes);
 }
 
 void Endpoint::SetState(rpc::ConnectivityState state) {

@@ -13,6 +13,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "rpc/transport.h"
@@ -21,6 +22,11 @@ namespace rdma {
 
 class Connection;
 class Poller;
+
+// Null where peers have other large messages of the poller's to read: then
+// nobody is idle while this one is written, and parts only cost frames.
+std::shared_ptr<rpc::GrowingMessage> GrowMessage(
+    Poller& poller, std::shared_ptr<void> keep_alive, uint64_t total);
 
 class GrowingMessage final
     : public rpc::GrowingMessage,

@@ -30,6 +30,16 @@ const std::deque<uint64_t>& OfferTable::Unanswered(const OfferKey& key) const {
   return found == by_call_.end() ? *none : found->second;
 }
 
+size_t OfferTable::unanswered() const {
+  size_t count = 0;
+  for (const auto& [key, ids] : by_call_) count += ids.size();
+  return count;
+}
+
+void OfferTable::StopGrowing() {
+  for (auto& [id, offer] : offers_) offer->StopGrowing();
+}
+
 void OfferTable::MarkAnswered(Offer& offer) {
   offer.StopGrowing();
   const auto found = by_call_.find(offer.key);
@@ -96,9 +106,8 @@ void Offer::AddGrowing(const rpc::Buffer& buffer,
 
 bool Offer::HasMore() const {
   const uint64_t written = growing->written();
-  const uint64_t least = written == growing->total()
-                             ? 1
-                             : growing->total() / (kMaxSegmentsInParts / 2) + 1;
+  const uint64_t total = growing->total();
+  const uint64_t least = written == total ? 1 : LeastPartBytes(total);
   return written >= offered_bytes + least;
 }
 
@@ -135,10 +144,18 @@ void IncomingRead::AddSegments(absl::Span<const std::byte> encoded,
   }
 }
 
+bool IncomingRead::offers_too_much() const {
+  return message_.offered > message_.bytes ||
+         message_.segments.size() > kMaxSegmentsInParts;
+}
+
 bool IncomingRead::AddPart(absl::Span<const std::byte> encoded) {
+  const uint64_t before = message_.offered;
   AddSegments(encoded, &message_);
-  return message_.offered <= message_.bytes &&
-         message_.segments.size() <= kMaxSegmentsInParts;
+  const bool too_short =
+      waits_for_parts() &&
+      message_.offered - before < LeastPartBytes(message_.bytes);
+  return !too_short && !offers_too_much();
 }
 
 absl::Status IncomingRead::Allocate(RegisteredMemory& memory) {

@@ -15,6 +15,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "rdma_transport/call.h"
 #include "rdma_transport/device_context.h"
@@ -24,6 +25,17 @@
 #include "rpc/buffer.h"
 
 namespace rdma {
+
+// What moving so much may take at most: 1 s for each 16 MiB begun.
+inline absl::Duration TimeToMove(uint64_t bytes) {
+  return absl::Seconds(1 + bytes / (16 << 20));
+}
+
+// Of a message in parts of so many bytes, the least that one part brings, but
+// for the last.
+constexpr uint64_t LeastPartBytes(uint64_t total) {
+  return total / (kMaxSegmentsInParts / 2) + 1;
+}
 
 // Which frame of which call an offer came with.
 struct OfferKey {
@@ -92,6 +104,10 @@ class OfferTable {
   Offer* FindOldest(const OfferKey& key);
   // Those of a call that are not being revoked. Valid until the table changes.
   const std::deque<uint64_t>& Unanswered(const OfferKey& key) const;
+  // Of all calls.
+  size_t unanswered() const;
+  // No more is offered of any.
+  void StopGrowing();
   // It is answered: FindOldest finds the next one from now on.
   void MarkAnswered(Offer& offer);
   void Remove(uint64_t id);
@@ -134,14 +150,17 @@ class IncomingRead {
   // where there is not enough for both.
   absl::Status Allocate(RegisteredMemory& memory);
 
-  // Further segments of a message in parts. False: more than there can be.
+  // Whether there are more segments than the message has bytes, or than there
+  // may be, or such that are too short.
+  bool offers_too_much() const;
+  // Further segments of a message in parts. False: offers_too_much.
   [[nodiscard]] bool AddPart(absl::Span<const std::byte> encoded);
   // Whether parts are still to come.
   bool waits_for_parts() const {
     return !abandoned_ && message_.offered < message_.bytes;
   }
-  // When the last one came; the connection's to set.
-  int64_t last_part_ns = 0;
+  // When the last one must have come; the connection's to set.
+  int64_t complete_by_ns = 0;
 
   // The next piece to read, of at most `limit` bytes. REQUIRES: HasChunk().
   ReadChunk NextChunk(uint32_t limit);

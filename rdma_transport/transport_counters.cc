@@ -14,6 +14,7 @@ constexpr Counter TransportCounters::*kAll[] = {
     &TransportCounters::eager_messages_received,
     &TransportCounters::rendezvous_messages_received,
     &TransportCounters::open_connections,
+    &TransportCounters::unanswered_offers,
 };
 
 struct Registry {

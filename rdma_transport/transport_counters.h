@@ -40,6 +40,7 @@ struct TransportCounters {
   Counter eager_messages_received;
   Counter rendezvous_messages_received;
   Counter open_connections;
+  Counter unanswered_offers;  // large messages that peers may still read
 };
 
 }  // namespace rdma

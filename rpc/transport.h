@@ -399,7 +399,7 @@ class ClientTransport {
   // RESOURCE_EXHAUSTED at the budget: the text names the budget.
   virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
   // For the frame of a message of so many bytes that is written after it is
-  // sent. Null, as by default: messages have to be complete before.
+  // sent. Null, as by default: it has to be, or is better, complete before.
   virtual std::shared_ptr<GrowingMessage> GrowMessage(size_t bytes) {
     return nullptr;
   }

@@ -300,7 +300,7 @@ Side::Growing Side::Grow(size_t bytes, rpc::OutgoingFrame& frame) {
       poller().context().memory().Allocate(bytes);
   EXPECT_TRUE(memory.ok()) << memory.status();
   growing.memory = *std::move(memory);
-  std::memset(growing.memory.mutable_data(), 0, bytes);
+  std::memcpy(growing.memory.mutable_data(), TestBytes(bytes).data(), bytes);
   frame.has_message = true;
   frame.message.Append(growing.memory);
   frame.growing = growing.message;
@@ -308,11 +308,13 @@ Side::Growing Side::Grow(size_t bytes, rpc::OutgoingFrame& frame) {
   return growing;
 }
 
-Side::Growing Side::OpenGrowing(Connection* connection, size_t bytes) {
+Side::Growing Side::OpenGrowing(Connection* connection, size_t bytes,
+                                size_t written) {
   Growing growing;
   Do([&] {
     rpc::OutgoingFrame frame;
     growing = Grow(bytes, frame);
+    growing.message->SetWritten(written);
     rdma::Call* const call = NewCall("/test.Test/Method");
     growing.call = call->handle;
     connection->OpenCall(*call, frame);
@@ -332,6 +334,19 @@ Side::Growing Side::AnswerGrowing(size_t bytes) {
   return growing;
 }
 
+std::string TestBytes(size_t count) {
+  std::string bytes(count, '\0');
+  for (size_t i = 0; i < count; ++i) {
+    bytes[i] = static_cast<char>((i * 2654435761u) >> 13);
+  }
+  return bytes;
+}
+
+std::string Side::last_message() const {
+  absl::MutexLock lock(&mutex_);
+  return last_message_;
+}
+
 std::vector<size_t> Side::message_sizes() const {
   absl::MutexLock lock(&mutex_);
   return message_sizes_;
@@ -342,6 +357,7 @@ void Side::OnStreamFrame(rpc::CallHandle handle,
   ++frames_;
   absl::MutexLock lock(&mutex_);
   message_sizes_.push_back(frame.message.size());
+  last_message_ = frame.message.ToString();
   if (frame.window_bytes == 0) return;
   if (take_frames_) {
     poller().Run([this, handle, bytes = frame.window_bytes] {

@@ -182,16 +182,19 @@ class Side final : public ConnectionOwner,
   rpc::CallHandle Open(Connection* connection, size_t bytes = 1,
                        std::string_view path = "/test.Test/Method",
                        uint32_t method = 0, bool end = true);
-  // A message in parts, of zeros.
+  // A message in parts, of TestBytes.
   struct Growing {
     rpc::CallHandle call;
     std::shared_ptr<GrowingMessage> message;
     rpc::Buffer memory;
   };
-  // Starts a call with such a message of so many bytes, of which none are there
-  // yet; a server answers its one call so.
-  Growing OpenGrowing(Connection* connection, size_t bytes);
+  // Starts a call with such a message of so many bytes, of which `written` are
+  // said to be there; a server answers its one call so.
+  Growing OpenGrowing(Connection* connection, size_t bytes, size_t written = 0);
   Growing AnswerGrowing(size_t bytes);
+  // What they are made of. Inside Do.
+  rdma::Call* NewCall(std::string_view path);
+  Growing Grow(size_t bytes, rpc::OutgoingFrame& frame);
   // Sends a further frame, `end`: the last.
   void SendMore(rpc::CallHandle call, size_t bytes, bool end = false);
   // Whether the frames of streams are taken, so that more may come; those that
@@ -223,15 +226,14 @@ class Side final : public ConnectionOwner,
   int64_t window_size();
   // Of the messages that came, in order; of streams all.
   std::vector<size_t> message_sizes() const;
+  // Of the last one.
+  std::string last_message() const;
   MeddledDevice& device() { return *device_; }
   Poller& poller() { return *poller_->poller; }
 
  private:
   class Sink;
 
-  // The driver's.
-  rdma::Call* NewCall(std::string_view path);
-  Growing Grow(size_t bytes, rpc::OutgoingFrame& frame);
   void OnConnectionUp(Connection&) override { ++up_; }
   void OnConnectionDown(Connection& connection, const absl::Status& why,
                         bool was_up) override;
@@ -272,11 +274,15 @@ class Side final : public ConnectionOwner,
   absl::Status last_failure_ ABSL_GUARDED_BY(mutex_);
   std::vector<rpc::CallHandle> unanswered_ ABSL_GUARDED_BY(mutex_);
   std::vector<size_t> message_sizes_ ABSL_GUARDED_BY(mutex_);
+  std::string last_message_ ABSL_GUARDED_BY(mutex_);
   bool take_frames_ ABSL_GUARDED_BY(mutex_) = false;
   // Calls and window bytes.
   std::vector<std::pair<rpc::CallHandle, uint64_t>> untaken_
       ABSL_GUARDED_BY(mutex_);
 };
+
+// Such that no two parts of them are alike.
+std::string TestBytes(size_t count);
 
 // Whether `condition` comes true within `timeout`. For what keepers do, and
 // tell nobody about.

@@ -257,21 +257,40 @@ TEST(IncomingReadTest, OfAMessageInPartsTheWholeIsAllocated) {
 TEST(IncomingReadTest, MoreThanThereIsIsRefused) {
   const InPartsFrame frame(30, {{0x1000, 10, 21}});
   IncomingRead read(frame.view(), {}, nullptr);
-  EXPECT_TRUE(read.AddPart({}));
+  EXPECT_FALSE(read.offers_too_much());
   EXPECT_TRUE(read.AddPart(ToBytes({{0x1000, 19, 21}})));
   EXPECT_FALSE(read.AddPart(ToBytes({{0x1000, 2, 21}})));
 
   const InPartsFrame too_much(30, {{0x1000, 31, 21}});
-  EXPECT_FALSE(IncomingRead(too_much.view(), {}, nullptr).AddPart({}));
+  EXPECT_TRUE(IncomingRead(too_much.view(), {}, nullptr).offers_too_much());
 }
 
-TEST(IncomingReadTest, PartsAreLimitedInNumber) {
-  const InPartsFrame frame(uint64_t{1} << 40, {});
+TEST(IncomingReadTest, SegmentsOfPartsAreLimitedInNumber) {
+  constexpr uint64_t kTotal = uint64_t{1} << 40;
+  const InPartsFrame frame(kTotal, {});
   IncomingRead read(frame.view(), {}, nullptr);
-  for (size_t i = 0; i < kMaxSegmentsInParts; ++i) {
-    ASSERT_TRUE(read.AddPart(ToBytes({{0x1000, 1, 21}})));
+  const Bytes part = ToBytes(std::vector<Segment>(
+      kMaxSegments, {0x1000, LeastPartBytes(kTotal) / kMaxSegments + 1, 21}));
+  for (size_t i = 0; i < kMaxSegmentsInParts / kMaxSegments; ++i) {
+    ASSERT_TRUE(read.AddPart(part));
   }
-  EXPECT_FALSE(read.AddPart(ToBytes({{0x1000, 1, 21}})));
+  EXPECT_FALSE(read.AddPart(part));
+}
+
+TEST(IncomingReadTest, OnlyTheLastPartMayBeShort) {
+  constexpr uint64_t kTotal = 1 << 20;
+  constexpr uint64_t kLeast = LeastPartBytes(kTotal);
+  EXPECT_GT(kLeast, 1u);
+  const InPartsFrame frame(kTotal, {{0x1000, 1, 21}});
+  EXPECT_FALSE(IncomingRead(frame.view(), {}, nullptr).offers_too_much());
+  EXPECT_FALSE(IncomingRead(frame.view(), {}, nullptr)
+                   .AddPart(ToBytes({{0x1000, kLeast - 1, 21}})));
+  IncomingRead read(frame.view(), {}, nullptr);
+  EXPECT_TRUE(read.AddPart(ToBytes({{0x1000, kLeast, 21}})));
+  EXPECT_TRUE(read.AddPart(ToBytes({{0x1000, kTotal - kLeast - 2, 21}})));
+  EXPECT_TRUE(read.waits_for_parts());
+  EXPECT_TRUE(read.AddPart(ToBytes({{0x1000, 1, 21}})));
+  EXPECT_FALSE(read.waits_for_parts());
 }
 
 TEST(IncomingReadTest, AnAbandonedOneWaitsForNoParts) {
