@@ -416,10 +416,9 @@ void Connection::PumpReads() {
 
 // Offers of one call are answered in order.
 bool Connection::IsFirstOfItsCall(const IncomingRead& read) const {
-  const auto first =
-      std::find_if(reads_.begin(), reads_.end(), [&read](const auto& other) {
-        return other->key() == read.key();
-      });
+  const auto first = std::find_if(
+      reads_.begin(), reads_.end(),
+      [&read](const auto& other) { return other->key() == read.key(); });
   return first->get() == &read;
 }
 

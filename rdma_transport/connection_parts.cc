@@ -47,7 +47,8 @@ absl::StatusOr<Connection::PostResult> Connection::PostPart(Outgoing& out) {
     offer->StopGrowing();
     return status;
   }
-  std::vector<ibv_send_wr> binds = MakeBinds(*offer, offer->segments.size() - 1);
+  std::vector<ibv_send_wr> binds =
+      MakeBinds(*offer, offer->segments.size() - 1);
   if (!PostBinds(absl::MakeSpan(binds), nullptr)) return PostResult::kPosted;
   if (offer->offered_bytes == offer->growing->total()) {
     offer->StopGrowing();

@@ -12,10 +12,17 @@
 // framing, no flow control (no more cells are in flight than the ring has), no
 // sleeping and no second client: a program that offers these has to be slower.
 //
-// latency and rate: payloads of up to 8 KiB. The client copies the payload out
-// of its memory into a cell; the server copies it from there into a cell of the
-// way back; the client copies it into a buffer of its own. So every byte is
-// copied three times and crosses from one CPU to the other twice.
+// latency and rate with --protobuf: what is echoed is a message of protobuf
+// with the payload in it, as rpc_bench's. The client serializes it into a cell;
+// the server parses it there, copies its payload into another message and
+// serializes that into a cell of the way back; the client parses it. So much
+// has any call with protobuf to do: a bound for what an RPC can reach here,
+// with nothing of an RPC in it.
+//
+// latency and rate without: payloads of up to 8 KiB. The client copies the
+// payload out of its memory into a cell; the server copies it from there into a
+// cell of the way back; the client copies it into a buffer of its own. So every
+// byte is copied three times and crosses from one CPU to the other twice.
 //
 // bandwidth: the client tells where the payload is; the server copies it, by
 // one memcpy of glibc, into a buffer of its own and answers. So every byte is
@@ -60,7 +67,11 @@
 #include "benchmarks/peers/raw_payloads.h"
 #include "benchmarks/peers/spinning.h"
 #include "benchmarks/recorder.h"
+#include "benchmarks/rpc_bench.pb.h"
 #include "benchmarks/test_pattern.h"
+#include "gflags/gflags.h"
+
+DEFINE_bool(protobuf, false, "echo messages of protobuf (latency, rate)");
 
 namespace benchmarks {
 namespace {
@@ -70,6 +81,8 @@ using Mode = PeerWorkload::Mode;
 constexpr size_t kCacheLine = 64;
 constexpr size_t kMostEchoBytes = 8 << 10;
 constexpr size_t kMostCells = 4096;
+// What a message has beside its payload: a tag and a length.
+constexpr size_t kMostMessageBytes = 6;
 // Address space; pages come when they are touched.
 constexpr size_t kPayloadBytes = size_t{16} << 30;
 
@@ -83,8 +96,20 @@ struct Cell {
   uint64_t value;
   std::atomic<uint64_t> sequence;  // of the message that is in here; from 1
 };
-constexpr size_t kRingBytes =
-    kMostCells * (sizeof(Cell) + kMostEchoBytes + kCacheLine);
+constexpr size_t kRingBytes = kMostCells * (sizeof(Cell) + kMostEchoBytes +
+                                            kMostMessageBytes + kCacheLine);
+
+// Bytes of an echo's cell beside its head.
+size_t InlineBytes(size_t payload_bytes) {
+  return payload_bytes + (FLAGS_protobuf ? kMostMessageBytes : 0);
+}
+
+// Returns how many bytes it is.
+uint32_t Serialize(const Payload& message, char* to) {
+  const size_t bytes = message.ByteSizeLong();
+  message.SerializeWithCachedSizesToArray(reinterpret_cast<uint8_t*>(to));
+  return static_cast<uint32_t>(bytes);
+}
 
 // What the next messages will be like. The client raises `asked` when it has
 // written the rest, and the server answers with `ready`.
@@ -157,7 +182,8 @@ class FloorServer {
  private:
   absl::Status SetUp() {
     const Setup& setup = shared_.setup;
-    const size_t inline_bytes = setup.is_bandwidth ? 0 : setup.payload_bytes;
+    const size_t inline_bytes =
+        setup.is_bandwidth ? 0 : InlineBytes(setup.payload_bytes);
     there_ = Ring(shared_.there, setup.cells, inline_bytes);
     back_ = Ring(shared_.back, setup.cells, inline_bytes);
     next_ = 0;
@@ -176,19 +202,28 @@ class FloorServer {
     Cell* const request = there_.Find(next_);
     if (request == nullptr) return false;
     const Setup& setup = shared_.setup;
-    if (request->bytes != setup.payload_bytes) {
+    if (request->bytes < setup.payload_bytes ||
+        request->bytes > InlineBytes(setup.payload_bytes)) {
       status_ = absl::DataLossError(
           absl::StrCat("a message of ", request->bytes, " bytes came, not of ",
                        setup.payload_bytes));
       return false;
     }
     Cell& answer = back_.at(next_);
+    answer.bytes = request->bytes;
     if (setup.is_bandwidth) {
       answer.value = Fetch(*request);
+    } else if (FLAGS_protobuf) {
+      if (!request_.ParseFromArray(there_.payload(next_),
+                                   static_cast<int>(request->bytes))) {
+        status_ = absl::DataLossError("a message came that does not parse");
+        return false;
+      }
+      response_.set_data(request_.data());
+      answer.bytes = Serialize(response_, back_.payload(next_));
     } else {
       std::memcpy(back_.payload(next_), there_.payload(next_), request->bytes);
     }
-    answer.bytes = request->bytes;
     back_.Publish(next_++);
     return true;
   }
@@ -208,6 +243,8 @@ class FloorServer {
   uint64_t epoch_ = 0;
   uint64_t next_ = 0;
   Memory buffers_;
+  Payload request_;
+  Payload response_;
   absl::Status status_;
 };
 
@@ -220,11 +257,15 @@ class FloorRun {
         is_bandwidth_(workload.mode == Mode::kBandwidth),
         cells_(std::bit_ceil(static_cast<size_t>(workload.concurrency))),
         there_(shared.there, cells_,
-               is_bandwidth_ ? 0 : workload.payload_bytes),
-        back_(shared.back, cells_, is_bandwidth_ ? 0 : workload.payload_bytes),
+               is_bandwidth_ ? 0 : InlineBytes(workload.payload_bytes)),
+        back_(shared.back, cells_,
+              is_bandwidth_ ? 0 : InlineBytes(workload.payload_bytes)),
         payloads_(workload, shared.payloads),
         received_(workload.payload_bytes),
-        starts_ns_(cells_) {}
+        responses_(cells_),
+        starts_ns_(cells_) {
+    request_.set_data(payloads_.data(0), workload.payload_bytes);
+  }
 
   absl::Status SetUp() {
     there_.Clear();
@@ -275,13 +316,15 @@ class FloorRun {
   void Send(uint64_t now_ns) {
     Cell& cell = there_.at(sent_);
     const char* const payload = payloads_.data(sent_);
+    cell.bytes = static_cast<uint32_t>(workload_.payload_bytes);
     if (is_bandwidth_) {
       cell.checked = RawPayloads::IsSampled(sent_) ? 1 : 0;
       cell.value = static_cast<uint64_t>(payload - shared_.payloads);
+    } else if (FLAGS_protobuf) {
+      cell.bytes = Serialize(request_, there_.payload(sent_));
     } else {
       std::memcpy(there_.payload(sent_), payload, workload_.payload_bytes);
     }
-    cell.bytes = static_cast<uint32_t>(workload_.payload_bytes);
     starts_ns_[sent_ & (cells_ - 1)] = now_ns;
     there_.Publish(sent_++);
   }
@@ -291,7 +334,14 @@ class FloorRun {
   bool Take() {
     Cell* const cell = back_.Find(done_);
     if (cell == nullptr) return false;
-    if (!is_bandwidth_) {
+    if (FLAGS_protobuf) {
+      Payload& response = responses_[done_ & (cells_ - 1)];
+      // Where it does not parse, what it holds is not the payload.
+      (void)response.ParseFromArray(
+          back_.payload(done_),
+          static_cast<int>(std::min<size_t>(
+              cell->bytes, InlineBytes(workload_.payload_bytes))));
+    } else if (!is_bandwidth_) {
       std::memcpy(received_.data(), back_.payload(done_),
                   std::min<size_t>(cell->bytes, received_.size()));
     }
@@ -300,6 +350,10 @@ class FloorRun {
 
   // The cell of an answer stays as it is until its next call is sent.
   absl::Status Check(uint64_t number) {
+    if (FLAGS_protobuf) {
+      const std::string& data = responses_[number & (cells_ - 1)].data();
+      return payloads_.CheckEcho(number, data.data(), data.size());
+    }
     Cell& cell = back_.at(number);
     return is_bandwidth_
                ? payloads_.CheckReceipt(number, cell.bytes, cell.value)
@@ -314,6 +368,8 @@ class FloorRun {
   Ring back_;
   RawPayloads payloads_;
   std::vector<char> received_;
+  Payload request_;
+  std::vector<Payload> responses_;  // of the calls in flight
   std::vector<uint64_t> starts_ns_;
   uint64_t sent_ = 0;
   uint64_t done_ = 0;
@@ -336,7 +392,9 @@ class FloorPeer final : public Peer {
     shared_ = static_cast<SharedMemory*>(memory);
   }
 
-  std::string name() const override { return "floor"; }
+  std::string name() const override {
+    return FLAGS_protobuf ? "floor protobuf" : "floor";
+  }
 
   absl::Status Serve(const std::function<void(const std::string&)>& ready,
                      int stop_fd) override {
@@ -370,6 +428,11 @@ class FloorPeer final : public Peer {
         workload.payload_bytes > kMostEchoBytes) {
       return absl::InvalidArgumentError(absl::StrCat(
           "--payload_bytes of an echo takes up to ", kMostEchoBytes));
+    }
+    if (FLAGS_protobuf && (workload.mode == Mode::kBandwidth ||
+                           workload.working_set_bytes != 0)) {
+      return absl::InvalidArgumentError(
+          "--protobuf is for echoes of one payload");
     }
     if (workload.payload_bytes > UINT32_MAX ||
         RawPayloads::MemoryBytes(workload) > kPayloadBytes) {
