@@ -406,13 +406,14 @@ rpc::CallSink* Side::OnCall(const Call& call, rpc::IncomingFrame& frame) {
   absl::Notification* const until = blocked_until_;
   ++opened_;
   if (until != nullptr) until->WaitForNotification();
+  // Who is answered finds the message counted.
+  OnStreamFrame(call.handle, frame);
   if (answer_at_once_) {
     SendAnswer(call.handle);
   } else {
     absl::MutexLock lock(&mutex_);
     unanswered_.push_back(call.handle);
   }
-  OnStreamFrame(call.handle, frame);
   return new Sink(this, call.handle);
 }
 
