@@ -5,17 +5,8 @@
 namespace rdma {
 namespace {
 
-// Aliases have the top bit, generations do not.
-constexpr uint64_t kAliasBit = uint64_t{1} << 63;
 // In Call::alias only, where a call's end looks anyway: it is for guests.
 constexpr uint64_t kGuestsBit = uint64_t{1} << 62;
-constexpr uint32_t kGenerationMask = 0x7fffffff;
-
-// A handle is, from its low end, the entry's index, its table's number, and the
-// entry's generation.
-constexpr int kIndexBits = 28;
-constexpr uint32_t kIndexMask = (1u << kIndexBits) - 1;
-static_assert(CallTable::kMaxPollers == 1u << (32 - kIndexBits));
 
 }  // namespace
 
@@ -84,18 +75,9 @@ void CallTable::Forget(rpc::CallHandle alias) {
   if ((alias.value & kAliasBit) != 0) aliases_.erase(alias.value & ~kGuestsBit);
 }
 
-Call* CallTable::Find(rpc::CallHandle handle) {
-  if ((handle.value & kAliasBit) != 0) {
-    const auto found = aliases_.find(handle.value);
-    if (found == aliases_.end()) return nullptr;
-    handle = found->second;
-  }
-  const auto index = static_cast<uint32_t>(handle.value) & kIndexMask;
-  const auto generation = static_cast<uint32_t>(handle.value >> 32);
-  if (index >= entries_.size()) return nullptr;
-  Entry& entry = entries_[index];
-  return entry.live && entry.generation == generation ? entry.call.get()
-                                                      : nullptr;
+rpc::CallHandle CallTable::HandleOf(rpc::CallHandle alias) const {
+  const auto found = aliases_.find(alias.value);
+  return found == aliases_.end() ? rpc::CallHandle() : found->second;
 }
 
 void CallTable::Destroy(Call* call) {

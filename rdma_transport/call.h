@@ -135,7 +135,15 @@ class CallTable {
   // Nobody but threads in Poller::WaitAsGuest hears of the call.
   void SetForGuests(Call* call);
   // Null for a call that is over.
-  Call* Find(rpc::CallHandle handle);
+  Call* Find(rpc::CallHandle handle) {
+    if ((handle.value & kAliasBit) != 0) handle = HandleOf(handle);
+    const auto index = static_cast<uint32_t>(handle.value) & kIndexMask;
+    const auto generation = static_cast<uint32_t>(handle.value >> 32);
+    if (index >= entries_.size()) return nullptr;
+    Entry& entry = entries_[index];
+    return entry.live && entry.generation == generation ? entry.call.get()
+                                                        : nullptr;
+  }
   void Destroy(Call* call);
   size_t live() const { return live_; }
   // Those of them that are for guests. Any thread.
@@ -158,6 +166,17 @@ class CallTable {
     std::unique_ptr<Call> call;  // where not live, for the entry's next one
   };
 
+  // Aliases have the top bit, generations do not.
+  static constexpr uint64_t kAliasBit = uint64_t{1} << 63;
+  static constexpr uint32_t kGenerationMask = 0x7fffffff;
+  // A handle is, from its low end, the entry's index, its table's number, and
+  // the entry's generation.
+  static constexpr int kIndexBits = 28;
+  static constexpr uint32_t kIndexMask = (1u << kIndexBits) - 1;
+  static_assert(kMaxPollers == 1u << (32 - kIndexBits));
+
+  // That of the call, or one that finds nothing.
+  rpc::CallHandle HandleOf(rpc::CallHandle alias) const;
   // What is beside the handle.
   void Forget(rpc::CallHandle alias);
 

@@ -8,9 +8,8 @@
 namespace rdma {
 namespace {
 
-std::unique_ptr<HeldFrame> MakeHeld(rpc::IncomingFrame& frame, bool opens) {
+std::unique_ptr<HeldFrame> MakeHeld(rpc::IncomingFrame& frame) {
   auto held = std::make_unique<HeldFrame>();
-  held->opens = opens;
   held->header.assign(reinterpret_cast<const char*>(frame.header.data()),
                       frame.header.size());
   held->frame = std::move(frame);
@@ -21,13 +20,12 @@ std::unique_ptr<HeldFrame> MakeHeld(rpc::IncomingFrame& frame, bool opens) {
 
 }  // namespace
 
-void CallDelivery::DeliverOrHold(Call& call, rpc::IncomingFrame& frame,
-                                 bool opens) {
+void CallDelivery::DeliverOrHold(Call& call, rpc::IncomingFrame& frame) {
   if (!call.busy && call.inbox.empty()) {
-    DeliverFrame(call, frame, opens);
-    return;
+    DeliverFrame(call, frame);
+  } else {
+    call.inbox.push_back(MakeHeld(frame));
   }
-  call.inbox.push_back(MakeHeld(frame, opens));
 }
 
 void CallDelivery::DeliverLast(Call& call, rpc::IncomingFrame& frame) {
@@ -100,7 +98,11 @@ void CallDelivery::DeliverNext(Call& call) {
     if (held->frame.end && call.is_client && call.connection != nullptr) {
       call.connection->FinishCall(call);
     }
-    DeliverFrame(call, held->frame, held->opens);
+    if (held->opens) {
+      DeliverOpen(call, held->frame);
+    } else {
+      DeliverFrame(call, held->frame);
+    }
     return;
   }
   // What was sent counts, also where the peer has ended the call since.
@@ -118,12 +120,7 @@ void CallDelivery::DeliverNext(Call& call) {
   }
 }
 
-void CallDelivery::DeliverFrame(Call& call, rpc::IncomingFrame& frame,
-                                bool opens) {
-  if (opens) {
-    DeliverOpen(call, frame);
-    return;
-  }
+void CallDelivery::DeliverFrame(Call& call, rpc::IncomingFrame& frame) {
   call.busy = true;
   const auto deliver = [&call, &frame] { call.sink->OnFrame(frame); };
   if (!poller_->RunCallback(call.quick_sink, deliver)) {

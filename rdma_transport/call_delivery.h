@@ -23,11 +23,15 @@ class CallDelivery final : public CallDeliverer {
   void Init(Poller* poller) { poller_ = poller; }
   void SetServerSink(rpc::ServerSink* sink) { server_sink_ = sink; }
 
-  // Delivers `frame` now if nothing is before it, else later. Where it returns,
-  // the turnstile may be lost: it must be the caller's last action.
-  void DeliverOrHold(Call& call, rpc::IncomingFrame& frame, bool opens);
+  // Where one of these three returns, the turnstile may be lost: it must be the
+  // caller's last action.
 
-  // The same for the last frame of a closed call (CloseAfterLastFrame), before
+  // Delivers a server's new call, with its first frame.
+  void DeliverOpen(Call& call, rpc::IncomingFrame& frame);
+  // Delivers a further frame now if nothing is before it, else later.
+  void DeliverOrHold(Call& call, rpc::IncomingFrame& frame);
+
+  // Delivers the last frame of a closed call (CloseAfterLastFrame), before
   // which nothing is: its last two callbacks in one go.
   void DeliverLast(Call& call, rpc::IncomingFrame& frame);
 
@@ -57,8 +61,7 @@ class CallDelivery final : public CallDeliverer {
   void DeliverNext(Call& call) override;
 
  private:
-  void DeliverFrame(Call& call, rpc::IncomingFrame& frame, bool opens);
-  void DeliverOpen(Call& call, rpc::IncomingFrame& frame);
+  void DeliverFrame(Call& call, rpc::IncomingFrame& frame);
   void DeliverClosed(Call& call);
   void AfterOpen(Call& call, rpc::CallSink* sink, bool at_tail);
   // `at_tail`: as the caller's last action, so that a callback may follow.

@@ -283,10 +283,12 @@ void Connection::Deliver(Call& call, const FrameView& view,
     }
   }
   poller_->counters().eager_messages_received.Add(1);
-  if (call.closed && !call.queued) {
+  if (opens) {
+    delivery_->DeliverOpen(call, frame);
+  } else if (call.closed && !call.queued) {
     delivery_->DeliverLast(call, frame);
   } else {
-    delivery_->DeliverOrHold(call, frame, opens);
+    delivery_->DeliverOrHold(call, frame);
   }
 }
 

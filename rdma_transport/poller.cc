@@ -147,8 +147,7 @@ void Poller::PushTask(absl::AnyInvocable<void()> task) {
   }
 }
 
-bool Poller::RunTasks() {
-  if (tasks_.load(std::memory_order_relaxed) == nullptr) return false;
+bool Poller::RunLeftTasks() {
   Task* newest = tasks_.exchange(nullptr, std::memory_order_acquire);
   Task* oldest = nullptr;
   while (newest != nullptr) {
@@ -168,7 +167,7 @@ bool Poller::RunTasks() {
 Poller::LeftBehind Poller::OpenForOthers() {
   for (;;) {
     RunTasks();
-    FlushDirty();
+    if (!dirty_.empty()) FlushDirty();
     const LeftBehind left = {.callbacks = ready_head_ != nullptr ||
                                           next_completion_ < completion_count_,
                              .calls = calls_.live()};

@@ -341,7 +341,10 @@ class Poller {
   void HandleCompletion(const ibv_wc& wc);
   bool RunReadyCalls();
   void PushTask(absl::AnyInvocable<void()> task);
-  bool RunTasks();
+  bool RunTasks() {
+    return tasks_.load(std::memory_order_relaxed) != nullptr && RunLeftTasks();
+  }
+  bool RunLeftTasks();
   void FlushDirty();
   bool LookAround();
   void LookAroundNextTurn();
