@@ -66,7 +66,7 @@ struct EncodeLimits {
 };
 
 // What is worth sending while it is written; see docs/defaults.md.
-inline constexpr size_t kFewestBytesInParts = 1 << 20;
+inline constexpr size_t kFewestBytesInParts = 6 << 20;
 
 Status MessageTooLargeToSend(uint64_t bytes, uint64_t limit);
 Status MessageChangedWhileSent();

@@ -17,7 +17,7 @@ namespace e2e {
 namespace {
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-const size_t kLargest = size_t{4} << 20;
+const size_t kLargest = size_t{8} << 20;
 #else
 const size_t kLargest = TheDeviceUnderTest().largest_bytes;
 #endif
