@@ -74,7 +74,9 @@ inline constexpr uint32_t kIdleSendSlots = 16;
 // asks for a completion, and no more.
 inline constexpr uint32_t kBusySendSlots = 2 * SendQueue::kSignalEvery;
 
-class Connection final : public PolledConnection, public CmEventHandler {
+class Connection final : public PolledConnection,
+                         public CmEventHandler,
+                         public GrowingMessageOwner {
  public:
   // Starts connecting. The owner hears OnConnectionUp or OnConnectionDown
   // later.
@@ -103,10 +105,6 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void ResetCall(Call& call, const absl::Status& why, bool not_run = false);
   // Tells the peer that the offer with the call's opening has been read.
   void SendDone(Call& call);
-  // Offers what has been written of a message since it was offered.
-  void OfferMore(GrowingMessage& message);
-  // Ends the call of a message that is offered and cannot be completed.
-  void EndGrowing(const GrowingMessage& message, const absl::Status& why);
   // Server: asks the client to open no further calls, and to close the
   // connection after its last one. Those that are opened all the same, as they
   // crossed this on the way, are served.
@@ -139,7 +137,7 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void Pin() { ++pins_; }
   void Unpin();
 
-  // PolledConnection, CmEventHandler.
+  // PolledConnection, CmEventHandler, GrowingMessageOwner.
   void OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) override;
   void OnReceiveError(const ibv_wc& wc) override;
   void OnSendCompletion(const ibv_wc& wc) override;
@@ -148,6 +146,9 @@ class Connection final : public PolledConnection, public CmEventHandler {
   void OnPolled() override;
   void GiveBackCompletions() override;
   void OnCmEvent(CmEvent& event) override;
+  void OfferMore(GrowingMessage& message) override;
+  void EndGrowing(const GrowingMessage& message,
+                  const absl::Status& why) override;
 
  private:
   enum class State { kConnecting, kUp, kClosing };

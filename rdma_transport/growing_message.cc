@@ -1,6 +1,5 @@
 #include "rdma_transport/growing_message.h"
 
-#include "rdma_transport/connection.h"
 #include "rdma_transport/poller.h"
 #include "rdma_transport/transport_counters.h"
 
@@ -16,14 +15,14 @@ std::shared_ptr<rpc::GrowingMessage> GrowMessage(
 void GrowingMessage::SetWritten(uint64_t bytes) {
   written_.store(bytes, std::memory_order_release);
   poller_->Run([self = shared_from_this()] {
-    if (self->connection_ != nullptr) self->connection_->OfferMore(*self);
+    if (self->owner_ != nullptr) self->owner_->OfferMore(*self);
   });
 }
 
 void GrowingMessage::Fail(const absl::Status& why) {
   poller_->Run([self = shared_from_this(), why] {
     self->failure_ = why;
-    if (self->connection_ != nullptr) self->connection_->EndGrowing(*self, why);
+    if (self->owner_ != nullptr) self->owner_->EndGrowing(*self, why);
   });
 }
 

@@ -20,8 +20,21 @@
 
 namespace rdma {
 
-class Connection;
+class GrowingMessage;
 class Poller;
+
+// Who has offered a message: its connection. Called by the poller's driver.
+class GrowingMessageOwner {
+ public:
+  // Offers what has been written of it since.
+  virtual void OfferMore(GrowingMessage& message) = 0;
+  // It cannot be completed: ends its call with `why`.
+  virtual void EndGrowing(const GrowingMessage& message,
+                          const absl::Status& why) = 0;
+
+ protected:
+  ~GrowingMessageOwner() = default;
+};
 
 // Null where peers have other large messages of the poller's to read: then
 // nobody is idle while this one is written, and parts only cost frames.
@@ -45,13 +58,13 @@ class GrowingMessage final
   // OK, or why it will never be complete.
   const absl::Status& failure() const { return failure_; }
 
-  // `connection` has offered it, as `offer_id`, and hears of what is new until
+  // `owner` has offered it, as `offer_id`, and hears of what is new until
   // Detach.
-  void Attach(Connection* connection, uint64_t offer_id) {
-    connection_ = connection;
+  void Attach(GrowingMessageOwner* owner, uint64_t offer_id) {
+    owner_ = owner;
     offer_id_ = offer_id;
   }
-  void Detach() { connection_ = nullptr; }
+  void Detach() { owner_ = nullptr; }
   uint64_t offer_id() const { return offer_id_; }
   // A frame waits that will offer what is there then.
   bool part_waits = false;
@@ -62,7 +75,7 @@ class GrowingMessage final
   const uint64_t total_;
   std::atomic<uint64_t> written_{0};
   absl::Status failure_;
-  Connection* connection_ = nullptr;
+  GrowingMessageOwner* owner_ = nullptr;
   uint64_t offer_id_ = 0;
 };
 
