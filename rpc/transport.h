@@ -283,7 +283,8 @@ struct TransportOptions {
 
   // A peer that has not said within this time after a call's end that it reads
   // the call's large message no more is cut off, so that the memory is free. A
-  // client that fetches an answer has 1 s for each 16 MiB besides.
+  // client that fetches an answer has 1 s for each 16 MiB besides, and so has a
+  // peer for completing a message that it sends while it writes it.
   absl::Duration offer_grace = absl::Seconds(10);
 
   // A connection on which nothing came for the first is asked for a sign of

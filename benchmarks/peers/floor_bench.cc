@@ -12,17 +12,17 @@
 // framing, no flow control (no more cells are in flight than the ring has), no
 // sleeping and no second client: a program that offers these has to be slower.
 //
+// latency and rate: payloads of up to 8 KiB. The client copies the
+// payload out of its memory into a cell; the server copies it from there into a
+// cell of the way back; the client copies it into a buffer of its own. So every
+// byte is copied three times and crosses from one CPU to the other twice.
+//
 // latency and rate with --protobuf: what is echoed is a message of protobuf
 // with the payload in it, as rpc_bench's. The client serializes it into a cell;
 // the server parses it there, copies its payload into another message and
 // serializes that into a cell of the way back; the client parses it. So much
 // has any call with protobuf to do: a bound for what an RPC can reach here,
 // with nothing of an RPC in it.
-//
-// latency and rate without: payloads of up to 8 KiB. The client copies the
-// payload out of its memory into a cell; the server copies it from there into a
-// cell of the way back; the client copies it into a buffer of its own. So every
-// byte is copied three times and crosses from one CPU to the other twice.
 //
 // bandwidth: the client tells where the payload is; the server copies it, by
 // one memcpy of glibc, into a buffer of its own and answers. So every byte is

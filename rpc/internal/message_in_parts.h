@@ -4,7 +4,7 @@
 //   OutgoingFrame frame;
 //   if (!EncodeMessage(request, memory, ...)) ...  // memory has a Grow
 //   if (frame.growing != nullptr) {
-//     const MessageInParts rest(frame);
+//     MessageInParts rest(frame);
 //     transport->Send(call, std::move(frame));
 //     rest.Write(request);
 //   }
