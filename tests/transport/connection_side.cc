@@ -404,16 +404,16 @@ void Side::SendMore(rpc::CallHandle handle, size_t bytes, bool end) {
 
 rpc::CallSink* Side::OnCall(const Call& call, rpc::IncomingFrame& frame) {
   absl::Notification* const until = blocked_until_;
-  ++opened_;
-  if (until != nullptr) until->WaitForNotification();
-  // Who is answered finds the message counted.
-  OnStreamFrame(call.handle, frame);
-  if (answer_at_once_) {
-    SendAnswer(call.handle);
-  } else {
+  const bool answer_at_once = answer_at_once_;
+  if (!answer_at_once) {
     absl::MutexLock lock(&mutex_);
     unanswered_.push_back(call.handle);
   }
+  ++opened_;  // from here on Answer answers it as well
+  if (until != nullptr) until->WaitForNotification();
+  // Who is answered at once finds the message counted.
+  OnStreamFrame(call.handle, frame);
+  if (answer_at_once) SendAnswer(call.handle);
   return new Sink(this, call.handle);
 }
 
