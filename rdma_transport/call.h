@@ -59,6 +59,7 @@ struct CallState {
   bool open_sent = false;  // client: the peer may know the call
   bool sent_end = false;
   bool received_end = false;
+  bool is_arriving = false;  // delivered, or about to be, and not there in full
 
   // Flow control of a stream, in bytes; see docs/flow_control.md. What this
   // side may send and what the peer may; at or below 0: nothing.

@@ -20,6 +20,11 @@ std::unique_ptr<HeldFrame> MakeHeld(rpc::IncomingFrame& frame) {
 
 }  // namespace
 
+void CallDelivery::Keep(Call& call, rpc::IncomingFrame& frame, bool opens) {
+  call.inbox.push_back(MakeHeld(frame))->opens = opens;
+  if (!call.busy) poller_->MakeReady(&call);
+}
+
 void CallDelivery::DeliverOrHold(Call& call, rpc::IncomingFrame& frame) {
   if (!call.busy && call.inbox.empty()) {
     DeliverFrame(call, frame);
@@ -95,11 +100,17 @@ void CallDelivery::DeliverNext(Call& call) {
   if (call.busy || !HasEvent(call)) return;
   if (!call.inbox.empty()) {
     const std::unique_ptr<HeldFrame> held = call.inbox.pop_front();
-    if (held->frame.end && call.is_client && call.connection != nullptr) {
+    // Stays also where the sink has taken it.
+    const auto arriving =
+        std::static_pointer_cast<ArrivingMessage>(held->frame.arriving);
+    if (arriving != nullptr) {
+      if (call.quick_sink) poller_->ExpectParser();
+    } else if (held->frame.end && call.is_client &&
+               call.connection != nullptr) {
       call.connection->FinishCall(call);
     }
     if (held->opens) {
-      DeliverOpen(call, held->frame);
+      DeliverOpen(call, held->frame, arriving.get());
     } else {
       DeliverFrame(call, held->frame);
     }
@@ -130,7 +141,8 @@ void CallDelivery::DeliverFrame(Call& call, rpc::IncomingFrame& frame) {
   AfterCallback(call, /*at_tail=*/true);
 }
 
-void CallDelivery::DeliverOpen(Call& call, rpc::IncomingFrame& frame) {
+void CallDelivery::DeliverOpen(Call& call, rpc::IncomingFrame& frame,
+                               ArrivingMessage* arriving) {
   call.busy = true;
   call.pinned = call.connection;
   call.pinned->Pin();
@@ -142,7 +154,10 @@ void CallDelivery::DeliverOpen(Call& call, rpc::IncomingFrame& frame) {
   info.peer = call.peer;
   info.cut_off = &call.cut_off;
   rpc::CallSink* sink = nullptr;
-  const auto open = [&] { sink = server_sink_->OnCall(info, frame); };
+  const auto open = [&] {
+    sink = server_sink_->OnCall(info, frame);
+    if (arriving != nullptr) [[unlikely]] arriving->StopParsing();
+  };
   if (poller_->RunCallback(/*quick=*/false, open)) {
     AfterOpen(call, sink, /*at_tail=*/true);
   } else {

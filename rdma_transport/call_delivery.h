@@ -10,6 +10,7 @@
 #include <memory>
 #include <string>
 
+#include "rdma_transport/arriving_message.h"
 #include "rdma_transport/call.h"
 #include "rdma_transport/poller.h"
 #include "rpc/transport.h"
@@ -23,11 +24,23 @@ class CallDelivery final : public CallDeliverer {
   void Init(Poller* poller) { poller_ = poller; }
   void SetServerSink(rpc::ServerSink* sink) { server_sink_ = sink; }
 
+  // Where callbacks wait (Poller::callbacks_wait): keeps a frame of Deliver's
+  // in the call's order.
+  void Keep(Call& call, rpc::IncomingFrame& frame, bool opens);
+
+  // Whether the message of a server's new call, or a client's last one, may be
+  // delivered as an ArrivingMessage. REQUIRES: the call is not busy.
+  bool TakesArriving(const Call& call) const {
+    return call.is_client ? call.sink->ParsesWhatArrives()
+                          : server_sink_->ParsesWhatArrives(call.method);
+  }
+
   // Where one of these three returns, the turnstile may be lost: it must be the
   // caller's last action.
 
   // Delivers a server's new call, with its first frame.
-  void DeliverOpen(Call& call, rpc::IncomingFrame& frame);
+  void DeliverOpen(Call& call, rpc::IncomingFrame& frame,
+                   ArrivingMessage* arriving = nullptr);
   // Delivers a further frame now if nothing is before it, else later.
   void DeliverOrHold(Call& call, rpc::IncomingFrame& frame);
 

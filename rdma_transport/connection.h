@@ -76,7 +76,8 @@ inline constexpr uint32_t kBusySendSlots = 2 * SendQueue::kSignalEvery;
 
 class Connection final : public PolledConnection,
                          public CmEventHandler,
-                         public GrowingMessageOwner {
+                         public GrowingMessageOwner,
+                         public ArrivingMessageOwner {
  public:
   // Starts connecting. The owner hears OnConnectionUp or OnConnectionDown
   // later.
@@ -137,7 +138,8 @@ class Connection final : public PolledConnection,
   void Pin() { ++pins_; }
   void Unpin();
 
-  // PolledConnection, CmEventHandler, GrowingMessageOwner.
+  // PolledConnection, CmEventHandler, GrowingMessageOwner,
+  // ArrivingMessageOwner.
   void OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) override;
   void OnReceiveError(const ibv_wc& wc) override;
   void OnSendCompletion(const ibv_wc& wc) override;
@@ -149,6 +151,8 @@ class Connection final : public PolledConnection,
   void OfferMore(GrowingMessage& message) override;
   void EndGrowing(const GrowingMessage& message,
                   const absl::Status& why) override;
+  void ReadOn() override { poller_->MarkDirty(this); }
+  void StopReading(const ArrivingMessage& message) override;
 
  private:
   enum class State { kConnecting, kUp, kClosing };
@@ -283,11 +287,14 @@ class Connection final : public PolledConnection,
   void OnOfferTimer();
   void StartRead(const FrameView& view, Call& call, bool opens);
   absl::Status CheckOfferLimits(const IncomingRead& read) const;
+  // False: the message is to be read as a whole.
+  bool StartArriving(const FrameView& view, Call& call, IncomingRead& read);
   void RefuseRead(std::unique_ptr<IncomingRead> read, const absl::Status& why);
   // Whether something that the peer offered for the call is still being read.
   bool IsReadingFor(const Call& call) const;
   void RetryWaitingReads();
   void PumpReads();
+  void DeliverArriving(IncomingRead& read);
   bool IsFirstOfItsCall(const IncomingRead& read) const;
   void FinishRead(IncomingRead* read);
   void AbandonReads(rpc::CallHandle call);

@@ -216,8 +216,11 @@ void Connection::FinishCall(Call& call) {
 void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
   if (call.connection != this) return;
   const bool peer_knows = !is_client_ || call.open_sent;
-  // Nor if what opened it is still being read.
-  if (!is_client_ && call.sink == nullptr && !call.busy) not_run = true;
+  // Nor if what opened it is still being read, parsed meanwhile or not.
+  if (!is_client_ && call.sink == nullptr &&
+      (!call.busy || call.is_arriving)) {
+    not_run = true;
+  }
   if (call.owes_done) SendDone(call);
   AbandonReads(call.handle);
   ExpireOffers({call.slot, call.sequence}, /*wanted=*/false);

@@ -15,6 +15,13 @@ namespace {
 // One READ moves at most this much, so that several overlap and other
 // connections' READs come in between.
 constexpr uint32_t kReadChunkBytes = 1u << 20;
+// What is parsed while it is read. Less is not worth it; of more, strings may be
+// longer than protobuf makes room for before it has seen them (50,000,000
+// bytes), and would be copied as they grow.
+constexpr uint64_t kFewestArrivingBytes = 4 << 20;
+constexpr uint64_t kMostArrivingBytes = 50'000'000;
+// So it has been delivered when the last chunk comes.
+static_assert(kFewestArrivingBytes > ArrivingMessage::kBytes);
 // A message that finds no memory waits this long for some to be freed.
 constexpr int64_t kMemoryWaitNs = 2'000'000'000;
 constexpr int64_t kMemoryRetryNs = 2'000'000;
@@ -296,7 +303,8 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
   if (!view.has(kAttachmentOffer)) {
     held->frame.attachment = copy(view.attachment);
   }
-  auto read = std::make_unique<IncomingRead>(view, call.handle, held);
+  auto read = std::make_unique<IncomingRead>(
+      view, call.handle, held, &poller_->messages_being_read());
   if (read->offers_too_much()) return RefuseParts();
   absl::Status status = CheckOfferLimits(*read);
   if (status.ok() && read->waits_for_parts()) status = AwaitParts(*read);
@@ -305,7 +313,8 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
     return;
   }
   if (waiting_reads_.empty() &&
-      read->Allocate(poller_->context().memory()).ok()) {
+      (StartArriving(view, call, *read) ||
+       read->Allocate(poller_->context().memory()).ok())) {
     reads_.push_back(std::move(read));
     poller_->MarkDirty(this);
     return;
@@ -314,6 +323,34 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
   if (!memory_timer_.scheduled()) {
     poller_->Schedule(&memory_timer_, Poller::NowNs() + kMemoryRetryNs);
   }
+}
+
+bool Connection::StartArriving(const FrameView& view, Call& call,
+                               IncomingRead& read) {
+  // Nothing comes after it, nor before it.
+  if (!view.has(kEnd) || call.busy || &call.inbox.front() != read.held() || view.has(kAttachmentOffer) ||
+      read.message_bytes() < kFewestArrivingBytes ||
+      read.message_bytes() > kMostArrivingBytes ||
+      !delivery_->TakesArriving(call) ||
+      !poller_->messages_being_read().IsLikelyAlone()) {
+    return false;
+  }
+  absl::StatusOr<rpc::Buffer> memory =
+      poller_->context().memory().Allocate(ArrivingMessage::kBytes);
+  if (!memory.ok()) return false;
+  auto arriving = std::make_shared<ArrivingMessage>(
+      poller_, this, *std::move(memory), read.message_bytes());
+  call.is_arriving = true;
+  read.held()->frame.arriving = arriving;
+  read.ParseWhatArrives(std::move(arriving));
+  return true;
+}
+
+void Connection::StopReading(const ArrivingMessage& message) {
+  for (const std::unique_ptr<IncomingRead>& read : reads_) {
+    if (read->arriving() == &message) read->Abandon();
+  }
+  poller_->MarkDirty(this);
 }
 
 void Connection::RefuseRead(std::unique_ptr<IncomingRead> read,
@@ -348,7 +385,8 @@ void Connection::RefuseOfferOf(const FrameView& view) {
     return;  // the answer has said it
   }
   auto refused =
-      std::make_unique<IncomingRead>(view, rpc::CallHandle(), nullptr);
+      std::make_unique<IncomingRead>(view, rpc::CallHandle(), nullptr,
+                                     &poller_->messages_being_read());
   refused->Abandon();
   for (const WaitingRead& waiting : waiting_reads_) {
     if (!(waiting.read->key() == key)) continue;
@@ -386,7 +424,7 @@ void Connection::RetryWaitingReads() {
 void Connection::PumpReads() {
   for (size_t i = 0; i < reads_.size();) {
     IncomingRead* const read = reads_[i].get();
-    while (read->HasChunk() && reads_outstanding_ < max_reads_ &&
+    while (read->CanReadOn() && reads_outstanding_ < max_reads_ &&
            HasSendRoom(1)) {
       const ReadChunk chunk = read->NextChunk(kReadChunkBytes);
       ibv_sge sge = {reinterpret_cast<uint64_t>(chunk.to), chunk.bytes,
@@ -414,6 +452,13 @@ void Connection::PumpReads() {
   }
 }
 
+// The parser goes on from the first chunk.
+void Connection::DeliverArriving(IncomingRead& read) {
+  HeldFrame* const held = read.TakeHeld();
+  Call* const call = poller_->calls().Find(read.call());
+  if (held != nullptr && call != nullptr) delivery_->Complete(*call, held);
+}
+
 // Offers of one call are answered in order.
 bool Connection::IsFirstOfItsCall(const IncomingRead& read) const {
   const auto first = std::find_if(
@@ -433,7 +478,9 @@ void Connection::FinishRead(IncomingRead* read) {
   Call* const call =
       finished->abandoned() ? nullptr : poller_->calls().Find(finished->call());
   HeldFrame* const held = finished->held();
-  if (call == nullptr || held == nullptr) {
+  const bool is_delivered = finished->arriving() != nullptr;
+  if (call != nullptr) call->is_arriving = false;
+  if (call == nullptr || (held == nullptr && !is_delivered)) {
     SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
     // Its call's end may wait for it.
     Call* const ending = poller_->calls().Find(finished->call());
@@ -444,15 +491,19 @@ void Connection::FinishRead(IncomingRead* read) {
     return;
   }
   poller_->counters().rendezvous_messages_received.Add(1);
-  finished->MoveInto(held->frame);
-  if (held->opens) {
+  if (!is_delivered) finished->MoveInto(held->frame);
+  if (is_delivered && is_client_) {
+    SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
+    DetachCall(*call);
+    delivery_->CloseInOrder(*call);
+  } else if (is_delivered || held->opens) {
     // The answer says it, where there soon is one; see CallDelivery.
     call->owes_done = true;
     call->done_rkey = done_rkey;
   } else {
     SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
   }
-  delivery_->Complete(*call, held);
+  if (!is_delivered) delivery_->Complete(*call, held);
 }
 
 void Connection::AbandonReads(rpc::CallHandle call) {
@@ -483,6 +534,7 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     if (entry.read != nullptr) {
       --reads_outstanding_;
       entry.read->ChunkDone();
+      if (entry.read->arriving() != nullptr) DeliverArriving(*entry.read);
       if (entry.read->finished() && IsFirstOfItsCall(*entry.read)) {
         FinishRead(entry.read);
       }

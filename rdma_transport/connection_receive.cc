@@ -283,7 +283,9 @@ void Connection::Deliver(Call& call, const FrameView& view,
     }
   }
   poller_->counters().eager_messages_received.Add(1);
-  if (opens) {
+  if (poller_->callbacks_wait()) [[unlikely]] {
+    delivery_->Keep(call, frame, opens);
+  } else if (opens) {
     delivery_->DeliverOpen(call, frame);
   } else if (call.closed && !call.queued) {
     delivery_->DeliverLast(call, frame);

@@ -27,6 +27,9 @@ constexpr int64_t kQuietEventsNs = 500'000;
 // A thousand clients that reconnect at once do not hold up the others' calls:
 // each event may create a QP, which takes a device up to a millisecond.
 constexpr int kCmEventsPerLook = 8;
+// Calling another thread for callbacks that are due takes tens of microseconds,
+// and a CPU that may be this one's.
+constexpr int64_t kCallbacksMayWaitNs = 200'000;
 constexpr int64_t kLetOthersWakeNs = 20'000;
 constexpr int64_t kDrainNs = 5'000'000'000;
 
@@ -181,18 +184,21 @@ Poller::LeftBehind Poller::OpenForOthers() {
   }
 }
 
+bool Poller::NudgeWaiter() {
+  if (waiter_count_.load(std::memory_order_seq_cst) == 0) return false;
+  absl::MutexLock lock(&waiters_mutex_);
+  rpc::Event* const waiter = FirstWaiter();
+  if (waiter != nullptr) waiter->Nudge();
+  return waiter != nullptr;
+}
+
 bool Poller::Leave() {
   const LeftBehind left = OpenForOthers();
-  if (waiter_count_.load(std::memory_order_seq_cst) > 0) {
-    absl::MutexLock lock(&waiters_mutex_);
-    if (rpc::Event* const waiter = FirstWaiter()) {
-      waiter->Nudge();
-      return true;
-    }
-  }
+  if (NudgeWaiter()) return true;
   // Without any, the monitor's look is soon enough.
   if (!left.callbacks && left.calls == 0) return false;
   if (IsLeftToGuests(left)) return false;
+  if (parser_comes_.exchange(false, std::memory_order_relaxed)) return false;
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They wake with what comes from the peer; callbacks that are due already
     // would wait for that.
@@ -236,6 +242,40 @@ void Poller::WaitAsGuest(rpc::Event& event, Guest guest) {
   if (guests_.fetch_sub(1, std::memory_order_seq_cst) == 1) guests_gone_.Set();
 }
 
+void Poller::DriveWithoutCallbacks(absl::FunctionRef<bool()> done) {
+  if (!EnterSoon()) return;
+  callbacks_wait_ = true;
+  int64_t idle_since_ns = 0;
+  uint32_t idle_turns = 0;
+  bool others_wanted = false;
+  do {
+    if (Turn()) {
+      idle_turns = 0;
+      idle_since_ns = 0;
+    } else if (++idle_turns % kTurnsPerClock == 0) {
+      const int64_t now_ns = NowNs();
+      if (idle_since_ns == 0) idle_since_ns = now_ns;
+      others_wanted = now_ns - idle_since_ns >= idle_spin_.limit_ns();
+    }
+    if (ready_head_ == nullptr) {
+      callbacks_wait_since_ns_ = 0;
+    } else {
+      const int64_t now_ns = NowNs();
+      if (callbacks_wait_since_ns_ == 0) callbacks_wait_since_ns_ = now_ns;
+      others_wanted |= now_ns - callbacks_wait_since_ns_ >= kCallbacksMayWaitNs;
+    }
+  } while (!others_wanted && !done());
+  callbacks_wait_ = false;
+  const bool callbacks_are_due = OpenForOthers().callbacks;
+  if (others_wanted && NudgeWaiter()) return;
+  if (sleepers_.load(std::memory_order_seq_cst) > 0) {
+    if (others_wanted || callbacks_are_due) WakeSleepers();
+  } else if (others_wanted &&
+             coming_keepers_.load(std::memory_order_seq_cst) == 0) {
+    SendKeeper();
+  }
+}
+
 template <typename Done>
 void Poller::DriveUntil(Role role, Done done) {
   int64_t idle_since_ns = 0;
@@ -266,9 +306,10 @@ bool Poller::Turn() {
   // call that was cancelled is not answered any more.
   busy |= RunTasks();
   if (!HandleCompletions()) return true;
-  if (ready_head_ != nullptr) {
+  if (ready_head_ != nullptr && !callbacks_wait_) {
     busy = true;
     if (!RunReadyCalls()) return true;
+    callbacks_wait_since_ns_ = 0;
   }
   if (!dirty_.empty()) FlushDirty();
   receive_pool_->Replenish();

@@ -28,6 +28,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
@@ -36,6 +37,7 @@
 #include "rdma_transport/device_context.h"
 #include "rdma_transport/device_use.h"
 #include "rdma_transport/idle_spin.h"
+#include "rdma_transport/messages_being_read.h"
 #include "rdma_transport/provider/provider.h"
 #include "rdma_transport/receive_pool.h"
 #include "rdma_transport/timer_wheel.h"
@@ -178,6 +180,20 @@ class Poller {
   // stays until that returns.
   bool RunsCallbackHere() const { return runs_callback_ == this; }
 
+  // For a thread that needs what the poller brings and may be in a callback:
+  // drives where nobody else does, and runs no callback, until `done`. Where one
+  // has been due for long, or nothing comes, it has another thread drive on and
+  // returns; it may return early in any case.
+  void DriveWithoutCallbacks(absl::FunctionRef<bool()> done);
+  // The thread that waits for a call will come without callbacks next: nobody
+  // else need be called to drive until then. The driver only.
+  void ExpectParser() { parser_comes_.store(true, std::memory_order_relaxed); }
+  // Somebody drives, or sleeps until there is something to do.
+  bool IsLookedAfter() const {
+    return turnstile_.LooksHeld() ||
+           sleepers_.load(std::memory_order_seq_cst) > 0;
+  }
+
   // Starts the first keeper, so that the poller is driven while no thread
   // waits.
   void StartKeepers();
@@ -263,8 +279,14 @@ class Poller {
     return true;
   }
 
+  // Whether callbacks wait for another thread: what is due goes through
+  // MakeReady.
+  bool callbacks_wait() const { return callbacks_wait_; }
+
   // Whether this thread has been the only one here for long.
   bool IsAlone() { return turnstile_.IsMine(); }
+
+  MessagesBeingRead& messages_being_read() { return messages_being_read_; }
 
   CallTable& calls() { return calls_; }
   TransportCounters& counters() { return counters_; }
@@ -371,6 +393,8 @@ class Poller {
   LeftBehind OpenForOthers();
   // Lets others in, and has the first of the waiters come. False: none waits.
   bool Leave();
+  // Has the first of the threads that wait for their turn come. False: none.
+  bool NudgeWaiter();
   rpc::Event* FirstWaiter() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiters_mutex_);
   bool SomebodyWaits() const;
   bool IsLeftToGuests(const LeftBehind& left) const;
@@ -381,8 +405,12 @@ class Poller {
     if (sleepers_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
   }
 
+  // Tries for as long as another thread may hold it that only has something to
+  // send.
+  bool EnterSoon();
   void KeeperMain();
-  void ParkKeeper();
+  // True where it was called back.
+  bool ParkKeeper();
   // For the monitor: whether nobody looks after the poller, and the remedy.
   bool IsQuiet() const;
   PollerObservation Observe() const;
@@ -417,6 +445,7 @@ class Poller {
   int64_t next_event_look_ns_ = 0;
   TimerWheel timers_;
   WallClock wall_clock_;
+  MessagesBeingRead messages_being_read_;
   CallTable calls_;
   TransportCounters counters_;
   absl::flat_hash_map<uint32_t, PolledConnection*> connections_;
@@ -436,6 +465,8 @@ class Poller {
   Call* ready_head_ = nullptr;
   Call* ready_tail_ = nullptr;
   size_t ready_count_ = 0;
+  bool callbacks_wait_ = false;
+  int64_t callbacks_wait_since_ns_ = 0;  // 0: none has so far
 
   // Left by threads that found another one driving; newest first.
   std::atomic<Task*> tasks_{nullptr};
@@ -456,6 +487,7 @@ class Poller {
   // The last one was here not long ago.
   std::atomic<bool> guest_comes_back_{false};
   std::atomic<bool> guests_have_all_{false};  // Guest::kOfAllCalls
+  std::atomic<bool> parser_comes_{false};     // ExpectParser
 
   // Keepers.
   mutable absl::Mutex keepers_mutex_;
@@ -463,6 +495,7 @@ class Poller {
   int parked_keepers_ ABSL_GUARDED_BY(keepers_mutex_) = 0;
   int called_keepers_ ABSL_GUARDED_BY(keepers_mutex_) = 0;
   std::atomic<int> active_keepers_{0};  // not parked
+  std::atomic<int> coming_keepers_{0};  // called, and not there yet
   std::atomic<bool> keepers_started_{false};
   std::atomic<bool> stopping_{false};
 

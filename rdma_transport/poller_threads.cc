@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "rdma_transport/poller.h"
@@ -19,6 +20,15 @@ constexpr int kMaxKeepers = 64;
 void CpuRelax() { __builtin_ia32_pause(); }
 
 }  // namespace
+
+bool Poller::EnterSoon() {
+  const int64_t give_up_ns = NowNs() + kRegainNs;
+  while (!turnstile_.TryEnter()) {
+    if (NowNs() >= give_up_ns) return false;
+    CpuRelax();
+  }
+  return true;
+}
 
 // ---- Threads that wait.
 
@@ -109,14 +119,14 @@ bool Poller::IsKeeperThread() const {
 
 void Poller::KeeperMain() {
   pthread_setname_np(pthread_self(), "verbena-keeper");
+  bool was_called = true;
   while (!stopping_.load(std::memory_order_seq_cst)) {
-    const int64_t give_up_ns = NowNs() + kRegainNs;
-    bool entered;
-    while (!(entered = turnstile_.TryEnter()) && NowNs() < give_up_ns) {
-      CpuRelax();
+    const bool entered = EnterSoon();
+    if (std::exchange(was_called, false)) {
+      coming_keepers_.fetch_sub(1, std::memory_order_seq_cst);
     }
     if (!entered) {
-      ParkKeeper();
+      was_called = ParkKeeper();
       continue;
     }
     guest_comes_back_.store(false, std::memory_order_relaxed);
@@ -124,11 +134,11 @@ void Poller::KeeperMain() {
     Turn();
     if (!turnstile_.HeldByMe()) continue;
     DriveForOthers();
-    if (turnstile_.HeldByMe() && Leave()) ParkKeeper();
+    if (turnstile_.HeldByMe() && Leave()) was_called = ParkKeeper();
   }
 }
 
-void Poller::ParkKeeper() {
+bool Poller::ParkKeeper() {
   absl::MutexLock lock(&keepers_mutex_);
   ++parked_keepers_;
   active_keepers_.fetch_sub(1, std::memory_order_seq_cst);
@@ -138,7 +148,9 @@ void Poller::ParkKeeper() {
   keepers_mutex_.Await(absl::Condition(&called));
   active_keepers_.fetch_add(1, std::memory_order_seq_cst);
   --parked_keepers_;
-  if (called_keepers_ > 0) --called_keepers_;
+  if (called_keepers_ == 0) return false;
+  --called_keepers_;
+  return true;
 }
 
 void Poller::SendKeeper() {
@@ -147,7 +159,9 @@ void Poller::SendKeeper() {
   if (called_keepers_ > 0) return;
   if (parked_keepers_ > 0) {
     ++called_keepers_;
+    coming_keepers_.fetch_add(1, std::memory_order_seq_cst);
   } else if (keepers_.size() < kMaxKeepers) {
+    coming_keepers_.fetch_add(1, std::memory_order_seq_cst);
     active_keepers_.fetch_add(1, std::memory_order_seq_cst);
     keepers_.emplace_back([this] { KeeperMain(); });
   }

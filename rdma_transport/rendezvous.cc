@@ -124,14 +124,21 @@ bool Offer::AddWritten() {
 }
 
 IncomingRead::IncomingRead(const FrameView& view, rpc::CallHandle call,
-                           HeldFrame* held)
+                           HeldFrame* held, MessagesBeingRead* all)
     : key_{view.fields.slot, view.fields.call_sequence},
       call_(call),
-      held_(held) {
+      held_(held),
+      all_(all) {
+  all_->Add();
   if (view.has(kMessageOffer)) AddSegments(view.message, &message_);
   message_.bytes = view.in_parts() ? view.message_total : message_.offered;
   if (view.has(kAttachmentOffer)) AddSegments(view.attachment, &attachment_);
   attachment_.bytes = attachment_.offered;
+}
+
+IncomingRead::~IncomingRead() {
+  all_->Remove();
+  if (arriving_ != nullptr) arriving_->End();
 }
 
 void IncomingRead::AddSegments(absl::Span<const std::byte> encoded,
@@ -175,11 +182,15 @@ absl::Status IncomingRead::Allocate(RegisteredMemory& memory) {
 ReadChunk IncomingRead::NextChunk(uint32_t limit) {
   Part& part = message_.HasChunk() ? message_ : attachment_;
   const Segment& segment = part.segments[part.current];
+  const bool arrives = &part == &message_ && arriving_ != nullptr;
+  if (arrives) limit = ArrivingMessage::kChunkBytes;
   ReadChunk chunk;
   chunk.bytes = static_cast<uint32_t>(
       std::min<uint64_t>(limit, segment.length - part.at));
-  chunk.to = part.buffer.mutable_data() + part.read_at;
-  chunk.lkey = RegisteredMemory::LkeyOf(part.buffer);
+  chunk.to = arrives ? arriving_->AddChunk(chunk.bytes)
+                     : part.buffer.mutable_data() + part.read_at;
+  chunk.lkey = RegisteredMemory::LkeyOf(arrives ? arriving_->memory()
+                                                : part.buffer);
   chunk.remote_address = segment.address + part.at;
   chunk.rkey = segment.rkey;
   part.at += chunk.bytes;
@@ -190,6 +201,17 @@ ReadChunk IncomingRead::NextChunk(uint32_t limit) {
   }
   ++outstanding_;
   return chunk;
+}
+
+void IncomingRead::ChunkDone() {
+  --outstanding_;
+  if (arriving_ != nullptr) arriving_->ChunkCame();
+}
+
+void IncomingRead::Abandon() {
+  abandoned_ = true;
+  held_ = nullptr;
+  if (arriving_ != nullptr) arriving_->End();
 }
 
 void IncomingRead::MoveInto(rpc::IncomingFrame& frame) {

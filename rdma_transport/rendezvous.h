@@ -17,10 +17,12 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
+#include "rdma_transport/arriving_message.h"
 #include "rdma_transport/call.h"
 #include "rdma_transport/device_context.h"
 #include "rdma_transport/frame.h"
 #include "rdma_transport/growing_message.h"
+#include "rdma_transport/messages_being_read.h"
 #include "rdma_transport/verbs/protection_domain.h"
 #include "rpc/buffer.h"
 
@@ -139,8 +141,13 @@ struct ReadChunk {
 // An offer of the peer, on its way into this side's memory.
 class IncomingRead {
  public:
-  // Takes the segments over; nothing is allocated yet.
-  IncomingRead(const FrameView& view, rpc::CallHandle call, HeldFrame* held);
+  // Takes the segments over; nothing is allocated yet. As long as it lives it is
+  // one of `all`.
+  IncomingRead(const FrameView& view, rpc::CallHandle call, HeldFrame* held,
+               MessagesBeingRead* all);
+  ~IncomingRead();
+  IncomingRead(const IncomingRead&) = delete;
+  IncomingRead& operator=(const IncomingRead&) = delete;
 
   // Of a message in parts, the whole.
   uint64_t message_bytes() const { return message_.bytes; }
@@ -162,20 +169,27 @@ class IncomingRead {
   // When the last one must have come; the connection's to set.
   int64_t complete_by_ns = 0;
 
-  // The next piece to read, of at most `limit` bytes. REQUIRES: HasChunk().
+  // Instead of Allocate: the message is parsed while it is being read, chunk by
+  // chunk.
+  void ParseWhatArrives(std::shared_ptr<ArrivingMessage> arriving) {
+    arriving_ = std::move(arriving);
+  }
+  ArrivingMessage* arriving() const { return arriving_.get(); }
+
+  // The next piece to read, of at most `limit` bytes. REQUIRES: CanReadOn().
   ReadChunk NextChunk(uint32_t limit);
   bool HasChunk() const {
     return !abandoned_ && (message_.HasChunk() || attachment_.HasChunk());
   }
+  bool CanReadOn() const {
+    return HasChunk() && (arriving_ == nullptr || arriving_->HasRoom());
+  }
   bool all_issued() const { return !HasChunk() && !waits_for_parts(); }
-  void ChunkDone() { --outstanding_; }
+  void ChunkDone();
   bool finished() const { return all_issued() && outstanding_ == 0; }
 
   // The call is over: no further chunks.
-  void Abandon() {
-    abandoned_ = true;
-    held_ = nullptr;
-  }
+  void Abandon();
   bool abandoned() const { return abandoned_; }
 
   // Moves what was read into the frame that waits for it.
@@ -184,6 +198,8 @@ class IncomingRead {
   const OfferKey& key() const { return key_; }
   rpc::CallHandle call() const { return call_; }
   HeldFrame* held() const { return held_; }
+  // It has been delivered.
+  HeldFrame* TakeHeld() { return std::exchange(held_, nullptr); }
   // The key to invalidate with the done: the first segment's; 0 where none has
   // come.
   uint32_t done_rkey() const { return done_rkey_; }
@@ -206,8 +222,10 @@ class IncomingRead {
   const OfferKey key_;
   const rpc::CallHandle call_;
   HeldFrame* held_;
+  MessagesBeingRead* const all_;
   Part message_;
   Part attachment_;
+  std::shared_ptr<ArrivingMessage> arriving_;  // the message, or null
   uint32_t done_rkey_ = 0;
   uint32_t outstanding_ = 0;
   bool abandoned_ = false;

@@ -67,7 +67,7 @@ Status GenericDeserialize(ByteBuffer* buffer,
     status = reader.status();
     if (!status.ok()) return status;
     if (!message->ParseFromZeroCopyStream(&reader)) {
-      status = internal::ParseFailure(buffer->chain(), *message);
+      status = internal::ParseFailure(buffer->chain().size(), *message);
     }
   }
   buffer->Clear();

@@ -177,6 +177,11 @@ CallSink* Server::InterceptingSink::OnCall(const Call& call,
                                                 call, frame);
 }
 
+bool Server::ParsesWhatArrives(const void* method) const {
+  return method != nullptr && static_cast<const internal::ServerMethod*>(method)
+                                  ->handler.ParsesWhatArrives();
+}
+
 CallSink* Server::OnCall(const Call& call, IncomingFrame& frame) {
   if (ABSL_PREDICT_FALSE(call.method == nullptr)) return nullptr;
   auto* const method =

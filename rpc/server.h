@@ -153,6 +153,7 @@ class Server final : public ServerInterface, private ServerSink {
 
   // ServerSink
   const void* OnMethod(std::string_view name) override;
+  bool ParsesWhatArrives(const void* method) const override;
   CallSink* OnCall(const Call& call, IncomingFrame& frame) override;
   void OnCutOff(CallHandle call) override;
 

@@ -26,8 +26,9 @@
 // one at a time, on whichever thread drives the transport at that moment; no
 // lock of the transport is held then, so they may call back into it.
 //
-// Errors are absl::Status; their codes are gRPC's. A transport never delivers
-// part of a message: a frame arrives whole or the call is closed with a status.
+// Errors are absl::Status; their codes are gRPC's. A transport never passes off
+// part of a message as the whole: a frame arrives whole, or the call is closed
+// with a status. Who takes an ArrivingMessage sees that it ends early.
 #ifndef VERBENA_RPC_TRANSPORT_H_
 #define VERBENA_RPC_TRANSPORT_H_
 
@@ -72,6 +73,21 @@ class GrowingMessage {
   virtual void SetWritten(uint64_t bytes) = 0;
   // It will never be complete: its call ends with `why` (not OK) on both sides.
   virtual void Fail(const absl::Status& why) = 0;
+};
+
+// A message that is read while it still arrives: what takes it in has most of
+// the work done when the last byte comes, and the transport need not keep all
+// of it. One thread's, which is in OnCall, or in a callback that is not quick,
+// or in none.
+class ArrivingMessage {
+ public:
+  virtual ~ArrivingMessage() = default;
+
+  virtual uint64_t total_bytes() const = 0;
+  // The next piece, for which that of the last call is given up. Waits until it
+  // is there. Empty at the end, and where the rest will not come, as the call
+  // was cut off.
+  virtual absl::Span<const std::byte> Next() = 0;
 };
 
 // What rpc/ sends. The transport takes the chains over; `header` and
@@ -119,11 +135,17 @@ struct IncomingFrame {
   absl::Span<const std::byte> header;
   bool has_message = false;
   BufferChain message;
+  // Instead of `message`, where the sink parses what arrives.
+  std::shared_ptr<ArrivingMessage> arriving;
   BufferChain attachment;
   bool end = false;
   uint32_t status_code = 0;
   // To be given back by Release, unless the frame is the last.
   uint64_t window_bytes = 0;
+
+  uint64_t message_bytes() const {
+    return arriving == nullptr ? message.size() : arriving->total_bytes();
+  }
 };
 
 // How a call ended, as the transport saw it.
@@ -168,6 +190,11 @@ class CallSink {
   // The call is over; the last callback, exactly once. The transport forgets
   // the sink before it calls this, so the sink may delete itself.
   virtual void OnClosed(const CallOutcome& outcome) = 0;
+
+  // Client: whether a large last message may come as an ArrivingMessage, for the
+  // thread that waits for the call to parse at once. OnClosed comes after its
+  // end. Asked when the message begins to come.
+  virtual bool ParsesWhatArrives() const { return false; }
 
   // Whether these callbacks never block for long (a few microseconds): the
   // transport need not let another thread take the polling over meanwhile. They
@@ -448,6 +475,10 @@ class ServerSink {
     // connection lost), also while OnCall still runs. Valid until OnClosed.
     const std::atomic<bool>* cut_off = nullptr;
   };
+
+  // Whether OnCall parses the one message of this method's call there and then,
+  // so that a large one may come as an ArrivingMessage.
+  virtual bool ParsesWhatArrives(const void* /*method*/) const { return false; }
 
   // A call came, with its first frame, which is delivered here and not by
   // OnFrame. Returns the call's sink; null closes the call with UNIMPLEMENTED.

@@ -77,6 +77,7 @@ class CallbackUnaryHandler final : public MethodHandler {
     if (allocator_ != nullptr) return new AllocatedCall(*this, nullptr);
     return new Call(*this, nullptr);
   }
+  bool ParsesWhatArrives() const override { return ProtobufMessage<Request>; }
   ServerCall* NewCallWith(ContextAllocator& allocator) override {
     CallbackServerContext* const context = allocator.NewCallbackServerContext();
     if (allocator_ != nullptr) {

@@ -6,28 +6,26 @@
 #define VERBENA_RPC_INTERNAL_CHAIN_INPUT_STREAM_H_
 
 #include <cstddef>
-#include <cstdint>
 
-#include "google/protobuf/io/zero_copy_stream.h"
+#include "absl/types/span.h"
 #include "rpc/buffer.h"
+#include "rpc/internal/piece_input_stream.h"
 
 namespace rpc::internal {
 
-class ChainInputStream final
-    : public google::protobuf::io::ZeroCopyInputStream {
+class ChainInputStream final : public PieceInputStream {
  public:
   explicit ChainInputStream(const BufferChain& chain) : chain_(chain) {}
 
-  bool Next(const void** data, int* size) override;
-  void BackUp(int count) override;
-  bool Skip(int count) override;
-  int64_t ByteCount() const override { return byte_count_; }
-
  private:
+  absl::Span<const std::byte> NextPiece() override {
+    if (index_ == chain_.buffers().size()) return {};
+    const Buffer& buffer = chain_.buffers()[index_++];
+    return {buffer.data(), buffer.size()};
+  }
+
   const BufferChain& chain_;
-  size_t index_ = 0;   // of the buffer that Next reads from
-  size_t offset_ = 0;  // in that buffer
-  int64_t byte_count_ = 0;
+  size_t index_ = 0;
 };
 
 }  // namespace rpc::internal

@@ -51,6 +51,7 @@ class CoroutineUnaryHandler final : public MethodHandler {
       : function_(std::move(function)) {}
 
   ServerCall* NewCall() override { return new Call(*this); }
+  bool ParsesWhatArrives() const override { return ProtobufMessage<Request>; }
 
  private:
   class Call final : public CoroutineServerCall {

@@ -4,8 +4,30 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/internal/chain_input_stream.h"
+#include "rpc/internal/piece_input_stream.h"
 
 namespace rpc::internal {
+namespace {
+
+class ArrivingInputStream final : public PieceInputStream {
+ public:
+  explicit ArrivingInputStream(ArrivingMessage& message) : message_(message) {}
+
+  bool has_ended() const { return has_ended_; }
+
+ private:
+  absl::Span<const std::byte> NextPiece() override {
+    const absl::Span<const std::byte> piece = message_.Next();
+    has_ended_ = piece.empty();
+    return piece;
+  }
+
+  ArrivingMessage& message_;
+  bool has_ended_ = false;
+};
+
+}  // namespace
+
 Status MessageTooLargeToSend(uint64_t bytes, uint64_t limit) {
   return Status(
       StatusCode::RESOURCE_EXHAUSTED,
@@ -35,10 +57,10 @@ bool CheckAttachmentSize(uint64_t bytes, const Limits& limits, Status* error) {
   return false;
 }
 
-Status ParseFailure(const BufferChain& chain,
+Status ParseFailure(uint64_t bytes,
                     const google::protobuf::MessageLite& message) {
   return Status(StatusCode::INTERNAL,
-                absl::StrCat("Failed to parse ", chain.size(), " bytes as a ",
+                absl::StrCat("Failed to parse ", bytes, " bytes as a ",
                              message.GetTypeName()));
 }
 
@@ -53,8 +75,25 @@ bool DecodePieces(const BufferChain& chain,
   }
   ChainInputStream stream(chain);
   if (message->ParseFromZeroCopyStream(&stream)) return true;
-  *error = ParseFailure(chain, *message);
+  *error = ParseFailure(chain.size(), *message);
   return false;
+}
+
+Arrival DecodeArriving(ArrivingMessage& arriving,
+                       google::protobuf::MessageLite* message, Status* error) {
+  const uint64_t bytes = arriving.total_bytes();
+  ArrivingInputStream stream(arriving);
+  // One that is cut off may be a shorter one, and lengths in it may be any.
+  const bool parsed = message->ParseFromBoundedZeroCopyStream(
+      &stream, static_cast<int>(bytes));
+  if (parsed) {
+    arriving.Next();  // its end: the memory is of no use any more
+    return Arrival::kParsed;
+  }
+  *error = ParseFailure(bytes, *message);
+  const bool cut_off = stream.has_ended() &&
+                       static_cast<uint64_t>(stream.ByteCount()) < bytes;
+  return cut_off ? Arrival::kCutOff : Arrival::kMalformed;
 }
 
 }  // namespace rpc::internal

@@ -140,7 +140,7 @@ bool EncodeMessage(const google::protobuf::MessageLite& message,
 // DecodeMessage where the message is in pieces, too large, or does not parse.
 bool DecodePieces(const BufferChain& chain,
                   google::protobuf::MessageLite* message, Status* error);
-Status ParseFailure(const BufferChain& chain,
+Status ParseFailure(uint64_t bytes,
                     const google::protobuf::MessageLite& message);
 
 // Parses `chain` into `*message`, whose former content is gone; strings and
@@ -158,9 +158,19 @@ inline bool DecodeMessage(const BufferChain& chain,
           bytes.data(), static_cast<int>(bytes.size())))) {
     return true;
   }
-  *error = ParseFailure(chain, *message);
+  *error = ParseFailure(chain.size(), *message);
   return false;
 }
+
+// The same of one that still arrives, as it does. REQUIRES: it is no larger
+// than kMaxProtobufBytes.
+enum class Arrival {
+  kParsed,
+  kMalformed,
+  kCutOff,  // the rest does not come: the call is over, which has a status
+};
+Arrival DecodeArriving(ArrivingMessage& arriving,
+                       google::protobuf::MessageLite* message, Status* error);
 
 }  // namespace rpc::internal
 

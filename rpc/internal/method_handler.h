@@ -29,6 +29,9 @@ class MethodHandler {
   // come in: any thread can be asked to take them in.
   virtual bool IsQuick() const { return false; }
 
+  // Whether its calls parse their one message where they come in, by protobuf.
+  virtual bool ParsesWhatArrives() const { return false; }
+
   // The server shuts down: calls that nobody serves yet are to be refused.
   virtual void Shutdown() {}
 };

@@ -57,7 +57,7 @@ ABSL_ATTRIBUTE_NOINLINE ServerCall* LargeOrNewCall(const ServerCore& core,
 
 inline ServerCall* SpareOrNewCall(const ServerCore& core, ServerMethod& method,
                                   const IncomingFrame& frame) {
-  if (ABSL_PREDICT_TRUE(frame.message.size() <=
+  if (ABSL_PREDICT_TRUE(frame.message_bytes() <=
                         ServerCall::kMaxRetainedBytes)) {
     FreeListNode* const spare = method.spare_calls.Take();
     if (ABSL_PREDICT_TRUE(spare != nullptr)) {
@@ -192,11 +192,15 @@ bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, MessageRef request,
   if (ABSL_PREDICT_FALSE(!frame.has_message) && !IsOneMessage(frame, error)) {
     return false;
   }
-  moved_bytes_ += frame.message.size();
+  moved_bytes_ += frame.message_bytes();
   // Raw bytes are the transport's memory, which others may need.
   if (ABSL_PREDICT_FALSE(!IsSmall()) && request.lite() == nullptr) KeepNoMore();
   if (!frame.attachment.empty()) {
     context_->received_attachment_ = std::move(frame.attachment);
+  }
+  if (ABSL_PREDICT_FALSE(frame.arriving != nullptr)) {
+    return DecodeArriving(*frame.arriving, request.lite(), error) ==
+           Arrival::kParsed;
   }
   const bool decoded = DecodeAnyMessage(frame.message, request, error);
   // The receive buffer goes back now: a handler may take its time.

@@ -51,6 +51,7 @@ class RpcMethodHandler final : public MethodHandler {
       : function_(function), service_(service) {}
 
   ServerCall* NewCall() override { return new Call(*this); }
+  bool ParsesWhatArrives() const override { return ProtobufMessage<Request>; }
 
  private:
   class Call final : public SyncServerCall {

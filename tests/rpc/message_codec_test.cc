@@ -2,7 +2,9 @@
 
 #include <climits>
 #include <cstring>
+#include <memory>
 #include <string>
+#include <string_view>
 
 #include "gtest/gtest.h"
 #include "rpc/internal/chain_input_stream.h"
@@ -153,6 +155,79 @@ TEST(DecodeTest, BeyondProtobufsLimitIsRefused) {
   EXPECT_NE(status.error_message().find("2147483648 vs. 2147483647"),
             std::string::npos)
       << status;
+}
+
+// What comes of a message, in pieces that are gone when the next one is asked
+// for.
+class PiecesThatCome final : public ArrivingMessage {
+ public:
+  PiecesThatCome(std::string_view bytes, size_t piece, uint64_t total)
+      : bytes_(bytes), piece_(piece), total_(total) {}
+
+  uint64_t total_bytes() const override { return total_; }
+  absl::Span<const std::byte> Next() override {
+    current_ = std::make_unique<std::string>(bytes_.substr(0, piece_));
+    bytes_.remove_prefix(current_->size());
+    return {reinterpret_cast<const std::byte*>(current_->data()),
+            current_->size()};
+  }
+  bool empty() const { return bytes_.empty(); }
+
+ private:
+  std::string_view bytes_;
+  const size_t piece_;
+  const uint64_t total_;
+  std::unique_ptr<std::string> current_;
+};
+
+std::string LongMessage() {
+  SayRequest message;
+  message.set_text("some text that spans pieces");
+  for (int i = 0; i < 50; ++i) message.add_numbers(i * 1000003);
+  message.set_payload(std::string(300, 'p'));
+  return message.SerializeAsString();
+}
+
+TEST(DecodeArrivingTest, PiecesOfEverySize) {
+  const std::string bytes = LongMessage();
+  for (size_t piece = 1; piece <= bytes.size(); ++piece) {
+    PiecesThatCome arriving(bytes, piece, bytes.size());
+    SayRequest parsed;
+    parsed.set_status_message("what was there before is gone");
+    Status error;
+    ASSERT_EQ(DecodeArriving(arriving, &parsed, &error), Arrival::kParsed)
+        << piece;
+    EXPECT_EQ(parsed.SerializeAsString(), bytes);
+    EXPECT_TRUE(arriving.empty());
+  }
+}
+
+// Some of what comes is a message by itself.
+TEST(DecodeArrivingTest, OneThatIsCutOffIsNone) {
+  const std::string bytes = LongMessage();
+  for (size_t came = 0; came < bytes.size(); ++came) {
+    for (const size_t piece : {7u, 1000u}) {
+      PiecesThatCome arriving(std::string_view(bytes).substr(0, came), piece,
+                              bytes.size());
+      SayRequest parsed;
+      Status error;
+      EXPECT_EQ(DecodeArriving(arriving, &parsed, &error), Arrival::kCutOff)
+          << came;
+      EXPECT_EQ(error.error_code(), StatusCode::INTERNAL);
+    }
+  }
+}
+
+TEST(DecodeArrivingTest, NoMoreIsAskedForOfWhatIsNoMessage) {
+  const std::string bytes(1000, '\xff');
+  PiecesThatCome arriving(bytes, 100, bytes.size());
+  SayRequest parsed;
+  Status error;
+  EXPECT_EQ(DecodeArriving(arriving, &parsed, &error), Arrival::kMalformed);
+  EXPECT_FALSE(arriving.empty());
+  EXPECT_NE(error.error_message().find("1000 bytes as a rpc.testing"),
+            std::string::npos)
+      << error;
 }
 
 TEST(ChainInputStreamTest, BuffersBeyondAnIntComeInParts) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <utility>
 
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
@@ -17,6 +18,7 @@ namespace {
 // Operations know no device of ours.
 int (*poll_cq)(ibv_cq*, int, ibv_wc*) = nullptr;
 std::atomic<int> sends_completed{0};
+std::atomic<int> reads_to_complete{0};
 
 }  // namespace
 
@@ -63,6 +65,22 @@ void MeddledDevice::CountSendCompletions() {
 }
 
 int MeddledDevice::send_completions() { return sends_completed.load(); }
+
+void MeddledDevice::FailReads(int first) {
+  poll_cq = context()->ops.poll_cq;
+  reads_to_complete = first - 1;
+  context()->ops.poll_cq = [](ibv_cq* cq, int capacity, ibv_wc* completions) {
+    const int count = poll_cq(cq, capacity, completions);
+    for (int i = 0; i < count; ++i) {
+      if (completions[i].status == IBV_WC_SUCCESS &&
+          completions[i].opcode == IBV_WC_RDMA_READ &&
+          --reads_to_complete < 0) {
+        completions[i].status = IBV_WC_RETRY_EXC_ERR;
+      }
+    }
+    return count;
+  };
+}
 
 void MeddledDevice::Raise(const ibv_async_event& event) {
   absl::MutexLock lock(&mutex_);
@@ -154,6 +172,9 @@ class Side::Sink final : public rpc::CallSink {
   void OnFrame(rpc::IncomingFrame& frame) override {
     side_->OnStreamFrame(handle_, frame);
     if (blocked_until != nullptr) blocked_until->WaitForNotification();
+  }
+  bool ParsesWhatArrives() const override {
+    return side_->takes_arriving_ > 0;
   }
   void OnSent() override {
     if (blocked_until != nullptr) blocked_until->WaitForNotification();
@@ -288,19 +309,20 @@ rdma::Call* Side::NewCall(std::string_view path) {
   sink->blocked_until = blocked_until_;
   call->sink = sink;
   call->is_client = true;
-  call->quick_sink = sink->blocked_until == nullptr;
+  call->quick_sink = sink->blocked_until == nullptr && takes_arriving_ == 0;
   paths_.emplace_back(path);
   return call;
 }
 
-Side::Growing Side::Grow(size_t bytes, rpc::OutgoingFrame& frame) {
+Side::Growing Side::Grow(std::string_view message, rpc::OutgoingFrame& frame) {
+  const size_t bytes = message.size();
   Growing growing;
   growing.message = std::make_shared<GrowingMessage>(&poller(), nullptr, bytes);
   absl::StatusOr<rpc::Buffer> memory =
       poller().context().memory().Allocate(bytes);
   EXPECT_TRUE(memory.ok()) << memory.status();
   growing.memory = *std::move(memory);
-  std::memcpy(growing.memory.mutable_data(), TestBytes(bytes).data(), bytes);
+  std::memcpy(growing.memory.mutable_data(), message.data(), bytes);
   frame.has_message = true;
   frame.message.Append(growing.memory);
   frame.growing = growing.message;
@@ -313,7 +335,7 @@ Side::Growing Side::OpenGrowing(Connection* connection, size_t bytes,
   Growing growing;
   Do([&] {
     rpc::OutgoingFrame frame;
-    growing = Grow(bytes, frame);
+    growing = Grow(TestBytes(bytes), frame);
     growing.message->SetWritten(written);
     rdma::Call* const call = NewCall("/test.Test/Method");
     growing.call = call->handle;
@@ -322,11 +344,11 @@ Side::Growing Side::OpenGrowing(Connection* connection, size_t bytes,
   return growing;
 }
 
-Side::Growing Side::AnswerGrowing(size_t bytes) {
+Side::Growing Side::AnswerGrowing(std::string_view message) {
   Growing growing;
   Do([&] {
     rpc::OutgoingFrame frame;
-    growing = Grow(bytes, frame);
+    growing = Grow(message, frame);
     poller().calls().ForEach(
         [&](rdma::Call& call) { growing.call = call.handle; });
     poller_->Send(growing.call, frame);
@@ -354,10 +376,13 @@ std::vector<size_t> Side::message_sizes() const {
 
 void Side::OnStreamFrame(rpc::CallHandle handle,
                          const rpc::IncomingFrame& frame) {
+  std::string message = frame.arriving != nullptr
+                            ? TakeArriving(*frame.arriving)
+                            : frame.message.ToString();
   ++frames_;
   absl::MutexLock lock(&mutex_);
-  message_sizes_.push_back(frame.message.size());
-  last_message_ = frame.message.ToString();
+  message_sizes_.push_back(message.size());
+  last_message_ = std::move(message);
   if (frame.window_bytes == 0) return;
   if (take_frames_) {
     poller().Run([this, handle, bytes = frame.window_bytes] {
@@ -366,6 +391,18 @@ void Side::OnStreamFrame(rpc::CallHandle handle,
   } else {
     untaken_.emplace_back(handle, frame.window_bytes);
   }
+}
+
+std::string Side::TakeArriving(rpc::ArrivingMessage& message) {
+  std::string bytes;
+  while (bytes.size() < takes_arriving_) {
+    const absl::Span<const std::byte> piece = message.Next();
+    if (piece.empty()) break;
+    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    arrived_bytes_ = bytes.size();
+  }
+  ++arrived_;
+  return bytes;
 }
 
 void Side::TakeFrames(bool take) {

@@ -61,6 +61,8 @@ class MeddledDevice final : public Device {
   // devices for which this was called. Inside Side::Do.
   void CountSendCompletions();
   static int send_completions();
+  // READs fail from the one on that would be the `first` to complete.
+  void FailReads(int first);
   // The one CQ and the QPs made of it, in the order made.
   ibv_cq* cq() const { return cq_; }
   std::vector<ibv_qp*> qps() const;
@@ -170,6 +172,12 @@ class Side final : public ConnectionOwner,
   // Handlers block until it is notified; null: they do not. On a client, what
   // hears of frames, sent and come, of calls that are opened from now on.
   void BlockHandlers(absl::Notification* until) { blocked_until_ = until; }
+  // Large messages are taken as they arrive, up to so many bytes of each; a
+  // client's, of calls that are opened from now on.
+  void TakeWhatArrives(size_t at_most = SIZE_MAX) { takes_arriving_ = at_most; }
+  // Of the last one, and how many were taken in whole or as far as they came.
+  size_t arrived_bytes() const { return arrived_bytes_; }
+  int arrived() const { return arrived_; }
   // Of connections made from now on.
   void SetOfferGrace(absl::Duration grace) { options_.offer_grace = grace; }
   // Why the last connection was not accepted.
@@ -182,19 +190,19 @@ class Side final : public ConnectionOwner,
   rpc::CallHandle Open(Connection* connection, size_t bytes = 1,
                        std::string_view path = "/test.Test/Method",
                        uint32_t method = 0, bool end = true);
-  // A message in parts, of TestBytes.
+  // A message in parts.
   struct Growing {
     rpc::CallHandle call;
     std::shared_ptr<GrowingMessage> message;
     rpc::Buffer memory;
   };
-  // Starts a call with such a message of so many bytes, of which `written` are
-  // said to be there; a server answers its one call so.
+  // Starts a call with such a message of so many TestBytes, of which `written`
+  // are said to be there; a server answers its one call so.
   Growing OpenGrowing(Connection* connection, size_t bytes, size_t written = 0);
-  Growing AnswerGrowing(size_t bytes);
+  Growing AnswerGrowing(std::string_view message);
   // What they are made of. Inside Do.
   rdma::Call* NewCall(std::string_view path);
-  Growing Grow(size_t bytes, rpc::OutgoingFrame& frame);
+  Growing Grow(std::string_view message, rpc::OutgoingFrame& frame);
   // Sends a further frame, `end`: the last.
   void SendMore(rpc::CallHandle call, size_t bytes, bool end = false);
   // Whether the frames of streams are taken, so that more may come; those that
@@ -244,7 +252,11 @@ class Side final : public ConnectionOwner,
   void OnCallDeadline(rdma::Call&) override {}
   void OnCallRefused(rdma::Call&) override {}
   void OnCmEvent(CmEvent& event) override;
+  bool ParsesWhatArrives(const void*) const override {
+    return takes_arriving_ > 0;
+  }
   rpc::CallSink* OnCall(const Call& call, rpc::IncomingFrame& frame) override;
+  std::string TakeArriving(rpc::ArrivingMessage& message);
   void SendAnswer(rpc::CallHandle handle);
   void OnStreamFrame(rpc::CallHandle handle, const rpc::IncomingFrame& frame);
 
@@ -255,6 +267,9 @@ class Side final : public ConnectionOwner,
   CmId* listener_ = nullptr;
   std::atomic<bool> answer_at_once_{true};
   std::atomic<absl::Notification*> blocked_until_{nullptr};
+  std::atomic<size_t> takes_arriving_{0};
+  std::atomic<size_t> arrived_bytes_{0};
+  std::atomic<int> arrived_{0};
   std::atomic<int> up_{0};
   std::atomic<int> down_{0};
   std::atomic<int> opened_{0};

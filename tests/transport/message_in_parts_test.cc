@@ -89,7 +89,7 @@ TEST_F(MessageInPartsTest, ARequestArrivesWhenAllOfItIsThere) {
 
 TEST_F(MessageInPartsTest, AnAnswerArrivesWhenAllOfItIsThere) {
   OpenSmall();
-  Side::Growing answer = server_.AnswerGrowing(kBytes);
+  Side::Growing answer = server_.AnswerGrowing(TestBytes(kBytes));
   answer.message->SetWritten(kBytes / 2);
   absl::SleepFor(absl::Milliseconds(20));
   EXPECT_EQ(client_.answered(), 0);
@@ -142,7 +142,7 @@ TEST_F(MessageInPartsTest, OneThatFailsBeforeItIsSentEndsItsCall) {
   Connect();
   rpc::OutgoingFrame frame;
   client_.Do([&] {
-    Side::Growing request = client_.Grow(kBytes, frame);
+    Side::Growing request = client_.Grow(TestBytes(kBytes), frame);
     request.message->Fail(absl::InternalError("changed meanwhile"));
     connection_->OpenCall(*client_.NewCall("/test.Test/Method"), frame);
   });
@@ -212,7 +212,7 @@ TEST_F(MessageInPartsTest, ARequestThatFailsEndsItsCall) {
 
 TEST_F(MessageInPartsTest, AnAnswerThatFailsEndsItsCall) {
   OpenSmall();
-  Side::Growing answer = server_.AnswerGrowing(kBytes);
+  Side::Growing answer = server_.AnswerGrowing(TestBytes(kBytes));
   answer.message->SetWritten(kBytes / 2);
   answer.message->Fail(absl::InternalError("changed meanwhile"));
   answer.memory.reset();
@@ -236,7 +236,7 @@ TEST_F(MessageInPartsTest, ACallThatIsCancelledTakesNoMoreOfIt) {
 
 TEST_F(MessageInPartsTest, AClientThatCancelsTakesNoMoreOfTheAnswer) {
   OpenSmall();
-  Side::Growing answer = server_.AnswerGrowing(kBytes);
+  Side::Growing answer = server_.AnswerGrowing(TestBytes(kBytes));
   answer.message->SetWritten(kBytes / 2);
   client_.ResetAll();
   EXPECT_TRUE(HasMemoryBack(client_));
@@ -273,7 +273,7 @@ TEST_F(MessageInPartsTest, AWriterThatStopsKeepsThePeersMemoryForAWhileOnly) {
 
 TEST_F(MessageInPartsTest, WhoClosesWhenEverythingIsSentWaitsForTheRest) {
   OpenSmall();
-  Side::Growing answer = server_.AnswerGrowing(kBytes);
+  Side::Growing answer = server_.AnswerGrowing(TestBytes(kBytes));
   server_.Do([&] { server_.CloseAllWhenFlushed(); });
   absl::SleepFor(absl::Milliseconds(20));
   EXPECT_EQ(server_.down(), 0);

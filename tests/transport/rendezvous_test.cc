@@ -77,10 +77,13 @@ void Carry(const ReadChunk& chunk) {
               chunk.bytes);
 }
 
+MessagesBeingRead being_read;  // of the tests one after the other
+
 TEST(IncomingReadTest, SaysWhatItIsOfBeforeAnythingIsAllocated) {
   const OfferFrame frame({{0x1000, 10, 21}, {0x2000, 20, 22}},
                          {{0x3000, 5, 23}});
-  const IncomingRead read(frame.view(), rpc::CallHandle{77}, nullptr);
+  const IncomingRead read(frame.view(), rpc::CallHandle{77}, nullptr,
+                          &being_read);
   EXPECT_EQ(read.message_bytes(), 30u);
   EXPECT_EQ(read.attachment_bytes(), 5u);
   EXPECT_EQ(read.key(), (OfferKey{3, 9}));
@@ -92,7 +95,7 @@ TEST(IncomingReadTest, SaysWhatItIsOfBeforeAnythingIsAllocated) {
 
 TEST(IncomingReadTest, OfAnAttachmentAloneTheFirstKeyIsTheAttachments) {
   const OfferFrame frame({}, {{0x3000, 5, 23}, {0x4000, 5, 24}});
-  const IncomingRead read(frame.view(), {}, nullptr);
+  const IncomingRead read(frame.view(), {}, nullptr, &being_read);
   EXPECT_EQ(read.done_rkey(), 23u);
   EXPECT_EQ(read.message_bytes(), 0u);
 }
@@ -101,7 +104,7 @@ TEST(IncomingReadTest, SizesAddUpBeyond32Bits) {
   constexpr uint64_t kHuge = uint64_t{1} << 48;
   const OfferFrame frame(std::vector<Segment>(kMaxSegments, {0, kHuge, 1}),
                          std::vector<Segment>(kMaxSegments, {0, kHuge, 1}));
-  const IncomingRead read(frame.view(), {}, nullptr);
+  const IncomingRead read(frame.view(), {}, nullptr, &being_read);
   EXPECT_EQ(read.message_bytes(), kHuge * kMaxSegments);
   EXPECT_EQ(read.attachment_bytes(), kHuge * kMaxSegments);
 }
@@ -110,7 +113,7 @@ TEST(IncomingReadTest, ChunksKeepToTheLimitAndToTheirSegment) {
   const auto fake = FakeMemory::Create(64 * kMiB);
   const OfferFrame frame({{0x1000, 10, 21}, {0x9000, 3, 22}},
                          {{0x3000, 4, 23}});
-  IncomingRead read(frame.view(), {}, nullptr);
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
   ASSERT_TRUE(read.Allocate(fake->memory()).ok());
   const struct {
     uint64_t address;
@@ -139,7 +142,7 @@ TEST(IncomingReadTest, ChunksKeepToTheLimitAndToTheirSegment) {
 TEST(IncomingReadTest, IsFinishedWhenTheLastChunkIsDone) {
   const auto fake = FakeMemory::Create(64 * kMiB);
   const OfferFrame frame({{0x1000, 10, 21}}, {});
-  IncomingRead read(frame.view(), {}, nullptr);
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
   ASSERT_TRUE(read.Allocate(fake->memory()).ok());
   read.NextChunk(5);
   read.ChunkDone();
@@ -155,7 +158,7 @@ TEST(IncomingReadTest, AnAbandonedOneIssuesNoMoreButWaitsForWhatItIssued) {
   const auto fake = FakeMemory::Create(64 * kMiB);
   HeldFrame held;
   const OfferFrame frame({{0x1000, 10, 21}}, {});
-  IncomingRead read(frame.view(), {}, &held);
+  IncomingRead read(frame.view(), {}, &held, &being_read);
   ASSERT_TRUE(read.Allocate(fake->memory()).ok());
   read.NextChunk(5);
   read.Abandon();
@@ -170,7 +173,7 @@ TEST(IncomingReadTest, AnAbandonedOneIssuesNoMoreButWaitsForWhatItIssued) {
 TEST(IncomingReadTest, MovesOnlyWhatWasOfferedIntoTheFrame) {
   const auto fake = FakeMemory::Create(64 * kMiB);
   const OfferFrame frame({}, {{0x1000, 10, 21}});
-  IncomingRead read(frame.view(), {}, nullptr);
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
   ASSERT_TRUE(read.Allocate(fake->memory()).ok());
   rpc::IncomingFrame incoming;
   incoming.message = rpc::BufferChain(rpc::Buffer::CopyOf("came with it"));
@@ -184,7 +187,7 @@ TEST(IncomingReadTest, WithoutMemoryItCanTryAgain) {
   const OfferFrame frame({{0x1000, 3 * kMiB, 1}}, {{0x1000, 3 * kMiB, 2}});
   absl::StatusOr<rpc::Buffer> in_the_way = fake->memory().Allocate(3 * kMiB);
   ASSERT_TRUE(in_the_way.ok());
-  IncomingRead read(frame.view(), {}, nullptr);
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
   EXPECT_EQ(read.Allocate(fake->memory()).code(),
             absl::StatusCode::kResourceExhausted);
   in_the_way->reset();
@@ -197,7 +200,7 @@ TEST(IncomingReadTest, WithMemoryForOnePartOnlyItTakesNone) {
   const absl::StatusOr<rpc::Buffer> other = fake->memory().Allocate(20 * kMiB);
   ASSERT_TRUE(other.ok());
   const OfferFrame frame({{0x1000, 20 * kMiB, 21}}, {{0x3000, 30 * kMiB, 22}});
-  IncomingRead read(frame.view(), {}, nullptr);
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
   EXPECT_FALSE(read.Allocate(fake->memory()).ok());
   EXPECT_TRUE(fake->memory().Allocate(30 * kMiB).ok());
 }
@@ -226,7 +229,7 @@ class InPartsFrame {
 TEST(IncomingReadTest, OfAMessageInPartsTheWholeIsAllocated) {
   const auto fake = FakeMemory::Create(64 * kMiB);
   const InPartsFrame frame(30, {});
-  IncomingRead read(frame.view(), {}, nullptr);
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
   EXPECT_EQ(read.message_bytes(), 30u);
   EXPECT_EQ(read.done_rkey(), 0u);
   EXPECT_FALSE(read.HasChunk());
@@ -256,19 +259,19 @@ TEST(IncomingReadTest, OfAMessageInPartsTheWholeIsAllocated) {
 
 TEST(IncomingReadTest, MoreThanThereIsIsRefused) {
   const InPartsFrame frame(30, {{0x1000, 10, 21}});
-  IncomingRead read(frame.view(), {}, nullptr);
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
   EXPECT_FALSE(read.offers_too_much());
   EXPECT_TRUE(read.AddPart(ToBytes({{0x1000, 19, 21}})));
   EXPECT_FALSE(read.AddPart(ToBytes({{0x1000, 2, 21}})));
 
   const InPartsFrame too_much(30, {{0x1000, 31, 21}});
-  EXPECT_TRUE(IncomingRead(too_much.view(), {}, nullptr).offers_too_much());
+  EXPECT_TRUE(IncomingRead(too_much.view(), {}, nullptr, &being_read).offers_too_much());
 }
 
 TEST(IncomingReadTest, SegmentsOfPartsAreLimitedInNumber) {
   constexpr uint64_t kTotal = uint64_t{1} << 40;
   const InPartsFrame frame(kTotal, {});
-  IncomingRead read(frame.view(), {}, nullptr);
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
   const Bytes part = ToBytes(std::vector<Segment>(
       kMaxSegments, {0x1000, LeastPartBytes(kTotal) / kMaxSegments + 1, 21}));
   for (size_t i = 0; i < kMaxSegmentsInParts / kMaxSegments; ++i) {
@@ -282,10 +285,10 @@ TEST(IncomingReadTest, OnlyTheLastPartMayBeShort) {
   constexpr uint64_t kLeast = LeastPartBytes(kTotal);
   EXPECT_GT(kLeast, 1u);
   const InPartsFrame frame(kTotal, {{0x1000, 1, 21}});
-  EXPECT_FALSE(IncomingRead(frame.view(), {}, nullptr).offers_too_much());
-  EXPECT_FALSE(IncomingRead(frame.view(), {}, nullptr)
+  EXPECT_FALSE(IncomingRead(frame.view(), {}, nullptr, &being_read).offers_too_much());
+  EXPECT_FALSE(IncomingRead(frame.view(), {}, nullptr, &being_read)
                    .AddPart(ToBytes({{0x1000, kLeast - 1, 21}})));
-  IncomingRead read(frame.view(), {}, nullptr);
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
   EXPECT_TRUE(read.AddPart(ToBytes({{0x1000, kLeast, 21}})));
   EXPECT_TRUE(read.AddPart(ToBytes({{0x1000, kTotal - kLeast - 2, 21}})));
   EXPECT_TRUE(read.waits_for_parts());
@@ -295,7 +298,7 @@ TEST(IncomingReadTest, OnlyTheLastPartMayBeShort) {
 
 TEST(IncomingReadTest, AnAbandonedOneWaitsForNoParts) {
   const InPartsFrame frame(30, {});
-  IncomingRead read(frame.view(), {}, nullptr);
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
   read.Abandon();
   EXPECT_FALSE(read.waits_for_parts());
   EXPECT_TRUE(read.finished());
@@ -317,7 +320,7 @@ TEST(IncomingReadTest, EveryByteArrivesOnceAndInItsPlace) {
     }
     if (message.segments.empty() && attachment.segments.empty()) continue;
     const OfferFrame frame(message.segments, attachment.segments);
-    IncomingRead read(frame.view(), {}, nullptr);
+    IncomingRead read(frame.view(), {}, nullptr, &being_read);
     ASSERT_TRUE(read.Allocate(fake->memory()).ok());
     uint64_t carried = 0;
     int outstanding = 0;

@@ -1,0 +1,204 @@
+// Goal: a stub's blocking call parses its large response while it arrives, and
+// others when it is there; and where the response is no message, or does not come to its end, the
+// call ends with what says so. Method: calls of real channels to a server that
+// is a transport alone, and sends its answers as the test says.
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gtest/gtest.h"
+#include "rpc/rpc.h"
+#include "tests/rpc/echo.rpc.pb.h"
+#include "tests/transport/connection_side.h"
+
+namespace rdma {
+namespace {
+
+using rpc::StatusCode;
+using rpc::testing::Echo;
+using rpc::testing::SayRequest;
+using rpc::testing::SayResponse;
+using testing::Eventually;
+using testing::Side;
+using testing::TestBytes;
+
+constexpr size_t kBytes = 7 << 20;
+
+enum class Api { kBlocking, kCallback };
+
+class ArrivingResponseTest : public ::testing::TestWithParam<Api> {
+ protected:
+  ArrivingResponseTest() {
+    server_.AnswerAtOnce(false);
+    server_.Listen();
+    const uint16_t port = server_.address().port();
+    stub_ = Echo::NewStub(
+        rpc::CreateChannel(absl::StrCat("rdma://127.0.0.1:", port),
+                           rpc::InsecureChannelCredentials()));
+    SayResponse response;
+    response.set_payload(TestBytes(kBytes));
+    response.set_text("behind it");
+    message_ = response.SerializeAsString();
+  }
+  ~ArrivingResponseTest() override { Join(); }
+
+  void Join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  // Its call has come to the server, which has said to send `message`, and half
+  // of it.
+  void Call(const std::string& message, absl::Duration timeout) {
+    Join();
+    context_ = std::make_unique<rpc::ClientContext>();
+    context_->set_deadline(absl::ToChronoTime(absl::Now() + timeout));
+    done_ = std::make_unique<absl::Notification>();
+    const int before = server_.opened();
+    const auto done = [this](rpc::Status status) {
+      status_ = std::move(status);
+      done_->Notify();
+    };
+    if (GetParam() == Api::kBlocking) {
+      thread_ = std::thread([this, done] {
+        done(stub_->Say(context_.get(), request_, &response_));
+      });
+    } else {
+      stub_->async()->Say(context_.get(), &request_, &response_, done);
+    }
+    ASSERT_TRUE(Eventually([&] { return server_.opened() > before; }));
+    answer_ = server_.AnswerGrowing(message);
+    answer_.message->SetWritten(message.size() / 2);
+    answer_.memory.reset();
+  }
+
+  bool IsOver() {
+    return done_->WaitForNotificationWithTimeout(absl::Seconds(20));
+  }
+
+  // Nothing is offered any more.
+  bool HasAllMemory() {
+    return Eventually([&] {
+      return server_.poller().context().memory().Allocate(kServerBudget).ok();
+    });
+  }
+
+  static constexpr uint64_t kServerBudget = 16 << 20;
+  Side server_{{}, nullptr, kServerBudget};
+  std::unique_ptr<Echo::Stub> stub_;
+  std::string message_;
+  std::unique_ptr<rpc::ClientContext> context_;
+  SayRequest request_;
+  SayResponse response_;
+  rpc::Status status_;
+  std::unique_ptr<absl::Notification> done_;
+  std::thread thread_;
+  Side::Growing answer_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Apis, ArrivingResponseTest,
+                         ::testing::Values(Api::kBlocking, Api::kCallback),
+                         [](const auto& api) {
+                           return api.param == Api::kBlocking ? "Blocking"
+                                                              : "Callback";
+                         });
+
+TEST_P(ArrivingResponseTest, IsWhatWasSent) {
+  for (int i = 0; i < 3; ++i) {
+    Call(message_, absl::Seconds(30));
+    EXPECT_FALSE(done_->WaitForNotificationWithTimeout(absl::Milliseconds(10)));
+    answer_.message->SetWritten(message_.size());
+    ASSERT_TRUE(IsOver());
+    EXPECT_TRUE(status_.ok()) << status_.error_message();
+    EXPECT_TRUE(response_.SerializeAsString() == message_);
+    EXPECT_TRUE(HasAllMemory());
+  }
+}
+
+TEST_P(ArrivingResponseTest, ThatIsNoMessageEndsTheCall) {
+  const std::string bytes(kBytes, '\xff');
+  Call(bytes, absl::Seconds(30));
+  if (GetParam() == Api::kBlocking) {
+    EXPECT_TRUE(IsOver()) << "what will come is of no use";
+  }
+  answer_.message->SetWritten(bytes.size());
+  ASSERT_TRUE(IsOver());
+  EXPECT_EQ(status_.error_code(), StatusCode::INTERNAL);
+  EXPECT_NE(status_.error_message().find("Failed to parse"), std::string::npos)
+      << status_.error_message();
+  EXPECT_TRUE(HasAllMemory());
+  Call(message_, absl::Seconds(30));
+  answer_.message->SetWritten(message_.size());
+  ASSERT_TRUE(IsOver());
+  EXPECT_TRUE(status_.ok()) << status_.error_message();
+}
+
+// What does not parse is seen at the end only.
+TEST_P(ArrivingResponseTest, ThatIsNoMessageAtItsVeryEnd) {
+  std::string bytes = message_;
+  bytes += '\xff';
+  Call(bytes, absl::Seconds(30));
+  answer_.message->SetWritten(bytes.size());
+  ASSERT_TRUE(IsOver());
+  EXPECT_EQ(status_.error_code(), StatusCode::INTERNAL);
+  EXPECT_TRUE(HasAllMemory());
+}
+
+TEST_P(ArrivingResponseTest, WhoseServerGivesUp) {
+  Call(message_, absl::Seconds(30));
+  answer_.message->Fail(absl::DataLossError("by the test"));
+  ASSERT_TRUE(IsOver());
+  EXPECT_EQ(status_.error_code(), StatusCode::DATA_LOSS);
+  EXPECT_EQ(status_.error_message(), "by the test");
+  EXPECT_TRUE(HasAllMemory());
+}
+
+TEST_P(ArrivingResponseTest, WhoseConnectionCloses) {
+  Call(message_, absl::Seconds(30));
+  server_.CloseAll(absl::CancelledError("by the test"));
+  ASSERT_TRUE(IsOver());
+  EXPECT_EQ(status_.error_code(), StatusCode::UNAVAILABLE);
+  EXPECT_TRUE(HasAllMemory());
+}
+
+TEST_P(ArrivingResponseTest, WhoseDeadlinePasses) {
+  Call(message_, absl::Milliseconds(300));
+  ASSERT_TRUE(IsOver());
+  EXPECT_EQ(status_.error_code(), StatusCode::DEADLINE_EXCEEDED);
+  EXPECT_TRUE(HasAllMemory());
+}
+
+TEST_P(ArrivingResponseTest, WhoseCallIsCancelled) {
+  Call(message_, absl::Seconds(30));
+  absl::SleepFor(absl::Milliseconds(10));
+  context_->TryCancel();
+  ASSERT_TRUE(IsOver());
+  EXPECT_EQ(status_.error_code(), StatusCode::CANCELLED);
+  EXPECT_TRUE(HasAllMemory());
+}
+
+// Of other threads, over the same connection.
+TEST_P(ArrivingResponseTest, OtherCallsGoOnMeanwhile) {
+  Call(message_, absl::Seconds(30));
+  server_.AnswerAtOnce(true);
+  for (int i = 0; i < 100; ++i) {
+    rpc::ClientContext context;
+    SayResponse response;
+    const rpc::Status status = stub_->Say(&context, request_, &response);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+  EXPECT_FALSE(done_->HasBeenNotified());
+  answer_.message->SetWritten(message_.size());
+  ASSERT_TRUE(IsOver());
+  EXPECT_TRUE(status_.ok()) << status_.error_message();
+}
+
+}  // namespace
+}  // namespace rdma
