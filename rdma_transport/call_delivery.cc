@@ -156,7 +156,8 @@ void CallDelivery::DeliverOpen(Call& call, rpc::IncomingFrame& frame,
   rpc::CallSink* sink = nullptr;
   const auto open = [&] {
     sink = server_sink_->OnCall(info, frame);
-    if (arriving != nullptr) [[unlikely]] arriving->StopParsing();
+    if (arriving != nullptr) [[unlikely]]
+      arriving->StopParsing();
   };
   if (poller_->RunCallback(/*quick=*/false, open)) {
     AfterOpen(call, sink, /*at_tail=*/true);

@@ -217,8 +217,7 @@ void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
   if (call.connection != this) return;
   const bool peer_knows = !is_client_ || call.open_sent;
   // Nor if what opened it is still being read, parsed meanwhile or not.
-  if (!is_client_ && call.sink == nullptr &&
-      (!call.busy || call.is_arriving)) {
+  if (!is_client_ && call.sink == nullptr && (!call.busy || call.is_arriving)) {
     not_run = true;
   }
   if (call.owes_done) SendDone(call);

@@ -15,8 +15,8 @@ namespace {
 // One READ moves at most this much, so that several overlap and other
 // connections' READs come in between.
 constexpr uint32_t kReadChunkBytes = 1u << 20;
-// What is parsed while it is read. Less is not worth it; of more, strings may be
-// longer than protobuf makes room for before it has seen them (50,000,000
+// What is parsed while it is read. Less is not worth it; of more, strings may
+// be longer than protobuf makes room for before it has seen them (50,000,000
 // bytes), and would be copied as they grow.
 constexpr uint64_t kFewestArrivingBytes = 4 << 20;
 constexpr uint64_t kMostArrivingBytes = 50'000'000;
@@ -303,8 +303,8 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
   if (!view.has(kAttachmentOffer)) {
     held->frame.attachment = copy(view.attachment);
   }
-  auto read = std::make_unique<IncomingRead>(
-      view, call.handle, held, &poller_->messages_being_read());
+  auto read = std::make_unique<IncomingRead>(view, call.handle, held,
+                                             &poller_->messages_being_read());
   if (read->offers_too_much()) return RefuseParts();
   absl::Status status = CheckOfferLimits(*read);
   if (status.ok() && read->waits_for_parts()) status = AwaitParts(*read);
@@ -328,7 +328,8 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
 bool Connection::StartArriving(const FrameView& view, Call& call,
                                IncomingRead& read) {
   // Nothing comes after it, nor before it.
-  if (!view.has(kEnd) || call.busy || &call.inbox.front() != read.held() || view.has(kAttachmentOffer) ||
+  if (!view.has(kEnd) || call.busy || &call.inbox.front() != read.held() ||
+      view.has(kAttachmentOffer) ||
       read.message_bytes() < kFewestArrivingBytes ||
       read.message_bytes() > kMostArrivingBytes ||
       !delivery_->TakesArriving(call) ||
@@ -384,9 +385,8 @@ void Connection::RefuseOfferOf(const FrameView& view) {
       answered_early_[key.slot] == key.call_sequence) {
     return;  // the answer has said it
   }
-  auto refused =
-      std::make_unique<IncomingRead>(view, rpc::CallHandle(), nullptr,
-                                     &poller_->messages_being_read());
+  auto refused = std::make_unique<IncomingRead>(
+      view, rpc::CallHandle(), nullptr, &poller_->messages_being_read());
   refused->Abandon();
   for (const WaitingRead& waiting : waiting_reads_) {
     if (!(waiting.read->key() == key)) continue;

@@ -244,6 +244,7 @@ void Poller::WaitAsGuest(rpc::Event& event, Guest guest) {
 
 void Poller::DriveWithoutCallbacks(absl::FunctionRef<bool()> done) {
   if (!EnterSoon()) return;
+  parser_comes_.store(false, std::memory_order_relaxed);
   callbacks_wait_ = true;
   int64_t idle_since_ns = 0;
   uint32_t idle_turns = 0;

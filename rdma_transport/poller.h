@@ -181,9 +181,9 @@ class Poller {
   bool RunsCallbackHere() const { return runs_callback_ == this; }
 
   // For a thread that needs what the poller brings and may be in a callback:
-  // drives where nobody else does, and runs no callback, until `done`. Where one
-  // has been due for long, or nothing comes, it has another thread drive on and
-  // returns; it may return early in any case.
+  // drives where nobody else does, and runs no callback, until `done`. Where
+  // one has been due for long, or nothing comes, it has another thread drive on
+  // and returns; it may return early in any case.
   void DriveWithoutCallbacks(absl::FunctionRef<bool()> done);
   // The thread that waits for a call will come without callbacks next: nobody
   // else need be called to drive until then. The driver only.

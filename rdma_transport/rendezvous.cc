@@ -189,8 +189,8 @@ ReadChunk IncomingRead::NextChunk(uint32_t limit) {
       std::min<uint64_t>(limit, segment.length - part.at));
   chunk.to = arrives ? arriving_->AddChunk(chunk.bytes)
                      : part.buffer.mutable_data() + part.read_at;
-  chunk.lkey = RegisteredMemory::LkeyOf(arrives ? arriving_->memory()
-                                                : part.buffer);
+  chunk.lkey =
+      RegisteredMemory::LkeyOf(arrives ? arriving_->memory() : part.buffer);
   chunk.remote_address = segment.address + part.at;
   chunk.rkey = segment.rkey;
   part.at += chunk.bytes;

@@ -141,8 +141,8 @@ struct ReadChunk {
 // An offer of the peer, on its way into this side's memory.
 class IncomingRead {
  public:
-  // Takes the segments over; nothing is allocated yet. As long as it lives it is
-  // one of `all`.
+  // Takes the segments over; nothing is allocated yet. As long as it lives it
+  // is one of `all`.
   IncomingRead(const FrameView& view, rpc::CallHandle call, HeldFrame* held,
                MessagesBeingRead* all);
   ~IncomingRead();

@@ -77,8 +77,7 @@ class GrowingMessage {
 
 // A message that is read while it still arrives: what takes it in has most of
 // the work done when the last byte comes, and the transport need not keep all
-// of it. One thread's, which is in OnCall, or in a callback that is not quick,
-// or in none.
+// of it. One thread's, which is in OnCall or in no callback.
 class ArrivingMessage {
  public:
   virtual ~ArrivingMessage() = default;
@@ -191,9 +190,9 @@ class CallSink {
   // the sink before it calls this, so the sink may delete itself.
   virtual void OnClosed(const CallOutcome& outcome) = 0;
 
-  // Client: whether a large last message may come as an ArrivingMessage, for the
-  // thread that waits for the call to parse at once. OnClosed comes after its
-  // end. Asked when the message begins to come.
+  // Client: whether a large last message may come as an ArrivingMessage, for
+  // the thread that waits for the call to parse at once. OnClosed comes after
+  // its end. Asked when the message begins to come.
   virtual bool ParsesWhatArrives() const { return false; }
 
   // Whether these callbacks never block for long (a few microseconds): the

@@ -79,6 +79,7 @@ class ClientUnaryCall : public CallSink {
   const Status& status() const { return status_; }
   Status TakeStatus() { return std::move(status_); }
   void SetStatus(Status status) { status_ = std::move(status); }
+  // Whether it is protobuf's.
   bool has_protobuf_response() const { return response_.lite() != nullptr; }
   // The response is no good: ends a call that Start has begun, on its thread.
   void CancelStarted();
@@ -94,9 +95,9 @@ class ClientUnaryCall : public CallSink {
   // A response of more than kLargeBytes came. True where it is taken over, to
   // be decoded later; the call ends in order then.
   virtual bool TakeLargeResponse(BufferChain& message) { return false; }
-  // One came that still arrives, as it does where ParsesWhatArrives says so. The
-  // call ends when all of it has come, or will not come, and has the status of
-  // that.
+  // One came that still arrives, as it does where ParsesWhatArrives says so.
+  // The call ends when all of it has come, or will not come, and has the status
+  // of that.
   virtual void TakeArrivingResponse(std::shared_ptr<ArrivingMessage> message) {}
 
   // False where the call cannot begin: status_ says why.
@@ -125,7 +126,7 @@ class ClientUnaryCall : public CallSink {
   bool has_status_ = false;    // status_ is final
   bool has_response_ = false;  // parsed
   bool any_frame_ = false;
-  bool in_parts_ = false;  // Start still writes the request
+  bool in_parts_ = false;     // Start still writes the request
   bool is_arriving_ = false;  // the response
   Status status_;
 };

@@ -84,15 +84,15 @@ Arrival DecodeArriving(ArrivingMessage& arriving,
   const uint64_t bytes = arriving.total_bytes();
   ArrivingInputStream stream(arriving);
   // One that is cut off may be a shorter one, and lengths in it may be any.
-  const bool parsed = message->ParseFromBoundedZeroCopyStream(
-      &stream, static_cast<int>(bytes));
+  const bool parsed =
+      message->ParseFromBoundedZeroCopyStream(&stream, static_cast<int>(bytes));
   if (parsed) {
     arriving.Next();  // its end: the memory is of no use any more
     return Arrival::kParsed;
   }
   *error = ParseFailure(bytes, *message);
-  const bool cut_off = stream.has_ended() &&
-                       static_cast<uint64_t>(stream.ByteCount()) < bytes;
+  const bool cut_off =
+      stream.has_ended() && static_cast<uint64_t>(stream.ByteCount()) < bytes;
   return cut_off ? Arrival::kCutOff : Arrival::kMalformed;
 }
 

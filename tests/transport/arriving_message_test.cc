@@ -1,8 +1,8 @@
 // Goal: a message is parsed while it arrives, in a memory that is much smaller
 // than it; other calls go on meanwhile, and where the rest does not come, or is
-// not wanted, both sides hear of it and have their memory back. Method: a server
-// that says how much of a message it has, and a client that writes its messages
-// when the test says so.
+// not wanted, both sides hear of it and have their memory back. Method: a
+// server that says how much of a message it has, and a client that writes its
+// messages when the test says so.
 #include "rdma_transport/arriving_message.h"
 
 #include <cstddef>
@@ -287,8 +287,7 @@ TEST_F(ArrivingMessageTest, FramesOfOthersKeepTheirOrder) {
     client_.SendMore(stream, bytes % 5 == 0 ? bytes * 10'000 : bytes,
                      /*end=*/bytes == 20);
   }
-  EXPECT_TRUE(
-      Eventually([&] { return server_.message_sizes().size() == 20; }));
+  EXPECT_TRUE(Eventually([&] { return server_.message_sizes().size() == 20; }));
   const std::vector<size_t> sizes = server_.message_sizes();
   for (size_t i = 0; i < sizes.size(); ++i) {
     const size_t bytes = i + 1;

@@ -1,7 +1,8 @@
 // Goal: a stub's blocking call parses its large response while it arrives, and
-// others when it is there; and where the response is no message, or does not come to its end, the
-// call ends with what says so. Method: calls of real channels to a server that
-// is a transport alone, and sends its answers as the test says.
+// others when it is there; and where the response is no message, or does not
+// come to its end, the call ends with what says so. Method: calls of real
+// channels to a server that is a transport alone, and sends its answers as the
+// test says.
 #include <cstddef>
 #include <functional>
 #include <memory>

@@ -173,9 +173,7 @@ class Side::Sink final : public rpc::CallSink {
     side_->OnStreamFrame(handle_, frame);
     if (blocked_until != nullptr) blocked_until->WaitForNotification();
   }
-  bool ParsesWhatArrives() const override {
-    return side_->takes_arriving_ > 0;
-  }
+  bool ParsesWhatArrives() const override { return side_->takes_arriving_ > 0; }
   void OnSent() override {
     if (blocked_until != nullptr) blocked_until->WaitForNotification();
     ++side_->sent_;

@@ -265,7 +265,8 @@ TEST(IncomingReadTest, MoreThanThereIsIsRefused) {
   EXPECT_FALSE(read.AddPart(ToBytes({{0x1000, 2, 21}})));
 
   const InPartsFrame too_much(30, {{0x1000, 31, 21}});
-  EXPECT_TRUE(IncomingRead(too_much.view(), {}, nullptr, &being_read).offers_too_much());
+  EXPECT_TRUE(IncomingRead(too_much.view(), {}, nullptr, &being_read)
+                  .offers_too_much());
 }
 
 TEST(IncomingReadTest, SegmentsOfPartsAreLimitedInNumber) {
@@ -285,7 +286,8 @@ TEST(IncomingReadTest, OnlyTheLastPartMayBeShort) {
   constexpr uint64_t kLeast = LeastPartBytes(kTotal);
   EXPECT_GT(kLeast, 1u);
   const InPartsFrame frame(kTotal, {{0x1000, 1, 21}});
-  EXPECT_FALSE(IncomingRead(frame.view(), {}, nullptr, &being_read).offers_too_much());
+  EXPECT_FALSE(
+      IncomingRead(frame.view(), {}, nullptr, &being_read).offers_too_much());
   EXPECT_FALSE(IncomingRead(frame.view(), {}, nullptr, &being_read)
                    .AddPart(ToBytes({{0x1000, kLeast - 1, 21}})));
   IncomingRead read(frame.view(), {}, nullptr, &being_read);
