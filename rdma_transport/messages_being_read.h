@@ -31,7 +31,7 @@ class MessagesBeingRead {
   }
 
  private:
-  static constexpr uint32_t kWholeAfterSeveral = 32;
+  static constexpr uint32_t kWholeAfterSeveral = 16;
 
   uint32_t count_ = 0;
   uint32_t whole_left_ = 0;

@@ -155,7 +155,7 @@ TEST_F(ArrivingMessageTest, OneAtATime) {
   int calls = 2;
   while (server_.arrived() == 1) {
     ASSERT_LT(calls, 50);
-    Open(kBytes).memory.reset();
+    Open(kLeast, kLeast).memory.reset();
     EXPECT_TRUE(IsAnswered(++calls));
   }
   EXPECT_GT(calls, 5);

@@ -216,7 +216,6 @@ Side::~Side() {
       poller().connection_manager().Destroy(listener_);
     }
   });
-  poller_.reset();  // with the last callbacks, which use the rest
 }
 
 void Side::Do(absl::FunctionRef<void()> task) {

@@ -262,7 +262,6 @@ class Side final : public ConnectionOwner,
 
   MeddledDevice* device_ = nullptr;  // the context's
   rpc::TransportOptions options_;
-  std::unique_ptr<ClientPoller> poller_;
   SocketAddress address_;
   CmId* listener_ = nullptr;
   std::atomic<bool> answer_at_once_{true};
@@ -294,6 +293,9 @@ class Side final : public ConnectionOwner,
   // Calls and window bytes.
   std::vector<std::pair<rpc::CallHandle, uint64_t>> untaken_
       ABSL_GUARDED_BY(mutex_);
+
+  // Goes first, with the last callbacks, which use it and the rest.
+  std::unique_ptr<ClientPoller> poller_;
 };
 
 // Such that no two parts of them are alike.
