@@ -264,7 +264,9 @@ TEST_F(ArrivingMessageTest, AReadThatFailsEndsIt) {
     client.OpenGrowing(connection, kBytes, kBytes).memory.reset();
     EXPECT_TRUE(Eventually([&] { return client.failed() == 1; })) << failing;
     EXPECT_TRUE(Eventually([&] { return server.down() == 1; }));
-    EXPECT_EQ(server.arrived(), failing == 1 ? 0 : 1);
+    // With the first one it does not even begin.
+    EXPECT_TRUE(
+        Eventually([&] { return server.arrived() == (failing > 1 ? 1 : 0); }));
     EXPECT_LE(server.arrived_bytes(),
               static_cast<size_t>(failing - 1) * ArrivingMessage::kChunkBytes);
   }
@@ -346,7 +348,7 @@ TEST_F(ArrivingMessageTest, AnAnswerIsNoneWhereItsConnectionCloses) {
       Eventually([&] { return client_.arrived_bytes() == kBytes / 2; }));
   server_.CloseAll(absl::CancelledError("by the test"));
   EXPECT_TRUE(Eventually([&] { return client_.failed() == 1; }));
-  EXPECT_EQ(client_.arrived(), 1);
+  EXPECT_TRUE(Eventually([&] { return client_.arrived() == 1; }));
   EXPECT_EQ(client_.answered(), 0);
   answer.memory.reset();
   EXPECT_TRUE(HasAllMemory());
