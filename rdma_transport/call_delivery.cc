@@ -100,17 +100,11 @@ void CallDelivery::DeliverNext(Call& call) {
   if (call.busy || !HasEvent(call)) return;
   if (!call.inbox.empty()) {
     const std::unique_ptr<HeldFrame> held = call.inbox.pop_front();
-    // Stays also where the sink has taken it.
-    const auto arriving =
-        std::static_pointer_cast<ArrivingMessage>(held->frame.arriving);
-    if (arriving != nullptr) {
-      if (call.quick_sink) poller_->ExpectParser();
-    } else if (held->frame.end && call.is_client &&
-               call.connection != nullptr) {
+    if (held->frame.end && call.is_client && call.connection != nullptr) {
       call.connection->FinishCall(call);
     }
     if (held->opens) {
-      DeliverOpen(call, held->frame, arriving.get());
+      DeliverOpen(call, held->frame, held->arriving.get());
     } else {
       DeliverFrame(call, held->frame);
     }

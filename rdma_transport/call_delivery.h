@@ -28,11 +28,11 @@ class CallDelivery final : public CallDeliverer {
   // in the call's order.
   void Keep(Call& call, rpc::IncomingFrame& frame, bool opens);
 
-  // Whether the message of a server's new call, or a client's last one, may be
-  // delivered as an ArrivingMessage. REQUIRES: the call is not busy.
+  // Server: whether the message of a call that has just come may be delivered
+  // as an ArrivingMessage.
   bool TakesArriving(const Call& call) const {
-    return call.is_client ? call.sink->ParsesWhatArrives()
-                          : server_sink_->ParsesWhatArrives(call.method);
+    return server_sink_ != nullptr &&
+           server_sink_->ParsesWhatArrives(call.method);
   }
 
   // Where one of these three returns, the turnstile may be lost: it must be the

@@ -371,8 +371,8 @@ void Connection::OnKeepaliveTimer() {
 // What came before the connection broke counts, also where a callback of the
 // call has kept it from being delivered.
 bool Connection::IsAnsweredInFull(const Call& call) const {
-  return is_client_ && call.received_end && !call.is_arriving &&
-         !call.inbox.empty() && call.inbox.all_ready();
+  return is_client_ && call.received_end && !call.inbox.empty() &&
+         call.inbox.all_ready();
 }
 
 void Connection::Close(const absl::Status& why) {

@@ -313,7 +313,7 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
     return;
   }
   if (waiting_reads_.empty() &&
-      (StartArriving(view, call, *read) ||
+      ((opens && StartArriving(view, call, *read)) ||
        read->Allocate(poller_->context().memory()).ok())) {
     reads_.push_back(std::move(read));
     poller_->MarkDirty(this);
@@ -327,9 +327,7 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
 
 bool Connection::StartArriving(const FrameView& view, Call& call,
                                IncomingRead& read) {
-  // Nothing comes after it, nor before it.
-  if (!view.has(kEnd) || call.busy || &call.inbox.front() != read.held() ||
-      view.has(kAttachmentOffer) ||
+  if (!view.has(kEnd) || view.has(kAttachmentOffer) ||
       read.message_bytes() < kFewestArrivingBytes ||
       read.message_bytes() > kMostArrivingBytes ||
       !delivery_->TakesArriving(call) ||
@@ -342,7 +340,8 @@ bool Connection::StartArriving(const FrameView& view, Call& call,
   auto arriving = std::make_shared<ArrivingMessage>(
       poller_, this, *std::move(memory), read.message_bytes());
   call.is_arriving = true;
-  read.held()->frame.arriving = arriving;
+  read.held()->frame.arriving = arriving.get();
+  read.held()->arriving = arriving;
   read.ParseWhatArrives(std::move(arriving));
   return true;
 }
@@ -491,19 +490,20 @@ void Connection::FinishRead(IncomingRead* read) {
     return;
   }
   poller_->counters().rendezvous_messages_received.Add(1);
-  if (!is_delivered) finished->MoveInto(held->frame);
-  if (is_delivered && is_client_) {
-    SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
-    DetachCall(*call);
-    delivery_->CloseInOrder(*call);
-  } else if (is_delivered || held->opens) {
+  const bool opens = is_delivered || held->opens;
+  if (opens) {
     // The answer says it, where there soon is one; see CallDelivery.
     call->owes_done = true;
     call->done_rkey = done_rkey;
-  } else {
+  }
+  if (!is_delivered) {
+    finished->MoveInto(held->frame);
+    delivery_->Complete(*call, held);
+  }
+  // Last, as it may close the connection.
+  if (!opens) {
     SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
   }
-  if (!is_delivered) delivery_->Complete(*call, held);
 }
 
 void Connection::AbandonReads(rpc::CallHandle call) {

@@ -17,6 +17,8 @@
 
 namespace rdma {
 
+class ArrivingMessage;
+
 // A frame that waits for its call's callbacks: behind another one, or for its
 // offered parts to be read.
 struct HeldFrame {
@@ -24,7 +26,8 @@ struct HeldFrame {
   // On a server, the frame that opened the call.
   bool opens = false;
   rpc::IncomingFrame frame;
-  std::string header;  // frame.header's bytes
+  std::string header;                         // frame.header's bytes
+  std::shared_ptr<ArrivingMessage> arriving;  // frame.arriving, or null
 
  private:
   friend class HeldFrames;

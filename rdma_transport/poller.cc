@@ -198,7 +198,6 @@ bool Poller::Leave() {
   // Without any, the monitor's look is soon enough.
   if (!left.callbacks && left.calls == 0) return false;
   if (IsLeftToGuests(left)) return false;
-  if (parser_comes_.exchange(false, std::memory_order_relaxed)) return false;
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They wake with what comes from the peer; callbacks that are due already
     // would wait for that.
@@ -244,7 +243,6 @@ void Poller::WaitAsGuest(rpc::Event& event, Guest guest) {
 
 void Poller::DriveWithoutCallbacks(absl::FunctionRef<bool()> done) {
   if (!EnterSoon()) return;
-  parser_comes_.store(false, std::memory_order_relaxed);
   callbacks_wait_ = true;
   int64_t idle_since_ns = 0;
   uint32_t idle_turns = 0;

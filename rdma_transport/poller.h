@@ -185,9 +185,6 @@ class Poller {
   // one has been due for long, or nothing comes, it has another thread drive on
   // and returns; it may return early in any case.
   void DriveWithoutCallbacks(absl::FunctionRef<bool()> done);
-  // The thread that waits for a call will come without callbacks next: nobody
-  // else need be called to drive until then. The driver only.
-  void ExpectParser() { parser_comes_.store(true, std::memory_order_relaxed); }
   // Somebody drives, or sleeps until there is something to do.
   bool IsLookedAfter() const {
     return turnstile_.LooksHeld() ||
@@ -487,7 +484,6 @@ class Poller {
   // The last one was here not long ago.
   std::atomic<bool> guest_comes_back_{false};
   std::atomic<bool> guests_have_all_{false};  // Guest::kOfAllCalls
-  std::atomic<bool> parser_comes_{false};     // ExpectParser
 
   // Keepers.
   mutable absl::Mutex keepers_mutex_;

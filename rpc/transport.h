@@ -77,7 +77,7 @@ class GrowingMessage {
 
 // A message that is read while it still arrives: what takes it in has most of
 // the work done when the last byte comes, and the transport need not keep all
-// of it. One thread's, which is in OnCall or in no callback.
+// of it. One thread's, which is in OnCall.
 class ArrivingMessage {
  public:
   virtual ~ArrivingMessage() = default;
@@ -134,8 +134,9 @@ struct IncomingFrame {
   absl::Span<const std::byte> header;
   bool has_message = false;
   BufferChain message;
-  // Instead of `message`, where the sink parses what arrives.
-  std::shared_ptr<ArrivingMessage> arriving;
+  // Instead of `message`, where the sink parses what arrives: valid in OnCall,
+  // after which the rest of it is dropped.
+  ArrivingMessage* arriving = nullptr;
   BufferChain attachment;
   bool end = false;
   uint32_t status_code = 0;
@@ -189,11 +190,6 @@ class CallSink {
   // The call is over; the last callback, exactly once. The transport forgets
   // the sink before it calls this, so the sink may delete itself.
   virtual void OnClosed(const CallOutcome& outcome) = 0;
-
-  // Client: whether a large last message may come as an ArrivingMessage, for
-  // the thread that waits for the call to parse at once. OnClosed comes after
-  // its end. Asked when the message begins to come.
-  virtual bool ParsesWhatArrives() const { return false; }
 
   // Whether these callbacks never block for long (a few microseconds): the
   // transport need not let another thread take the polling over meanwhile. They

@@ -54,7 +54,7 @@ void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
   context_ = nullptr;
   response_ = response;
   max_metadata_bytes_ = target.max_metadata_bytes;
-  has_status_ = has_response_ = any_frame_ = in_parts_ = is_arriving_ = false;
+  has_status_ = has_response_ = any_frame_ = in_parts_ = false;
   if (!status_.ok()) status_ = Status();
 
   MessageScratch scratch;
@@ -182,7 +182,7 @@ void ClientUnaryCall::OnFrame(IncomingFrame& frame) {
   any_frame_ = true;
   if (ABSL_PREDICT_FALSE(!AcceptResponse(frame))) return;
   OnInitialMetadata();
-  has_status_ = !is_arriving_;
+  has_status_ = true;
 }
 
 void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
@@ -204,7 +204,7 @@ void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
   } else if (!has_response_) {
     status_ = NoResponse();
   }
-  has_status_ = !is_arriving_;
+  has_status_ = true;
 }
 
 void ClientUnaryCall::OnPeer(std::string_view peer) {
@@ -239,17 +239,12 @@ inline bool ClientUnaryCall::AcceptResponse(IncomingFrame& frame) {
     Fail();
     return false;
   }
-  if (ABSL_PREDICT_FALSE(frame.arriving != nullptr)) {
-    is_arriving_ = true;
-    TakeArrivingResponse(std::move(frame.arriving));
-  } else {
-    const bool taken = ABSL_PREDICT_FALSE(frame.message.size() > kLargeBytes) &&
-                       TakeLargeResponse(frame.message);
-    if (ABSL_PREDICT_FALSE(
-            !taken && !DecodeAnyMessage(frame.message, response_, &status_))) {
-      Fail();
-      return false;
-    }
+  const bool taken = ABSL_PREDICT_FALSE(frame.message.size() > kLargeBytes) &&
+                     TakeLargeResponse(frame.message);
+  if (ABSL_PREDICT_FALSE(
+          !taken && !DecodeAnyMessage(frame.message, response_, &status_))) {
+    Fail();
+    return false;
   }
   has_response_ = true;
   if (!frame.attachment.empty()) {
@@ -258,18 +253,16 @@ inline bool ClientUnaryCall::AcceptResponse(IncomingFrame& frame) {
   return true;
 }
 
-void ClientUnaryCall::CancelStarted() {
-  context_->transport_->Cancel(
-      context_->handle_, absl::CancelledError("the response is not usable"));
-}
-
 // Where Start has not come so far, it cancels the call.
 void ClientUnaryCall::Fail() {
   has_status_ = true;
   const uint32_t before = context_->phase_.fetch_or(
       ClientContext::kCancelled | ClientContext::kFailed,
       std::memory_order_acq_rel);
-  if (before & ClientContext::kStarted) CancelStarted();
+  if (before & ClientContext::kStarted) {
+    context_->transport_->Cancel(
+        context_->handle_, absl::CancelledError("the response is not usable"));
+  }
 }
 
 ABSL_ATTRIBUTE_NOINLINE static void SetCancelled(Status& status) {
@@ -279,11 +272,7 @@ ABSL_ATTRIBUTE_NOINLINE static void SetCancelled(Status& status) {
 void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
   context_->may_have_run_ = any_frame_ || outcome.may_have_run;
   if (ABSL_PREDICT_FALSE(!has_status_)) {
-    if (!outcome.status.ok()) {
-      status_ = Status(outcome.status);
-    } else if (!is_arriving_) {
-      status_ = NoStatus();
-    }
+    status_ = outcome.status.ok() ? NoStatus() : Status(outcome.status);
     context_->status_code_ = static_cast<uint8_t>(status_.error_code());
   }
   uint32_t before = context_->phase_.load(std::memory_order_acquire);
@@ -313,17 +302,7 @@ Status BlockingCall::RunWithoutTransport(ChannelInterface* channel,
   return TakeStatus();
 }
 
-void BlockingCall::DecodeLarge(ClientTransport& transport,
-                               MessageRef response) {
-  if (arriving_response_ != nullptr) {
-    Status error;
-    const Arrival arrival =
-        DecodeArriving(*arriving_response_, response.lite(), &error);
-    if (arrival == Arrival::kMalformed) CancelStarted();
-    transport.Wait(over_);
-    if (arrival == Arrival::kMalformed) SetStatus(std::move(error));
-    return;
-  }
+void BlockingCall::DecodeLarge(MessageRef response) {
   // A call that did not end well after all has no response.
   if (!status().ok()) return;
   Status error;

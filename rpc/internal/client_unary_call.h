@@ -79,10 +79,6 @@ class ClientUnaryCall : public CallSink {
   const Status& status() const { return status_; }
   Status TakeStatus() { return std::move(status_); }
   void SetStatus(Status status) { status_ = std::move(status); }
-  // Whether it is protobuf's.
-  bool has_protobuf_response() const { return response_.lite() != nullptr; }
-  // The response is no good: ends a call that Start has begun, on its thread.
-  void CancelStarted();
 
  private:
   // The call is over, with status(). The last thing that happens to it; may
@@ -95,10 +91,6 @@ class ClientUnaryCall : public CallSink {
   // A response of more than kLargeBytes came. True where it is taken over, to
   // be decoded later; the call ends in order then.
   virtual bool TakeLargeResponse(BufferChain& message) { return false; }
-  // One came that still arrives, as it does where ParsesWhatArrives says so.
-  // The call ends when all of it has come, or will not come, and has the status
-  // of that.
-  virtual void TakeArrivingResponse(std::shared_ptr<ArrivingMessage> message) {}
 
   // False where the call cannot begin: status_ says why.
   bool Begin(const CallTarget& target, ClientContext* context);
@@ -126,8 +118,7 @@ class ClientUnaryCall : public CallSink {
   bool has_status_ = false;    // status_ is final
   bool has_response_ = false;  // parsed
   bool any_frame_ = false;
-  bool in_parts_ = false;     // Start still writes the request
-  bool is_arriving_ = false;  // the response
+  bool in_parts_ = false;  // Start still writes the request
   Status status_;
 };
 
@@ -146,9 +137,7 @@ class BlockingCall final : public ClientUnaryCall {
     Start(target, method.number(), context, request, response,
           /*done_on_other_thread=*/false);
     target.transport->Wait(done_);
-    if (ABSL_PREDICT_FALSE(decodes_later_)) {
-      DecodeLarge(*target.transport, response);
-    }
+    if (ABSL_PREDICT_FALSE(!large_response_.empty())) DecodeLarge(response);
     return TakeStatus();
   }
 
@@ -158,37 +147,23 @@ class BlockingCall final : public ClientUnaryCall {
                              MessageRef response);
   bool TakeLargeResponse(BufferChain& message) override {
     large_response_ = std::move(message);
-    return decodes_later_ = true;
+    return true;
   }
-  // Callbacks are run by threads that wait for other calls as well: they cannot
-  // wait for the rest.
-  bool ParsesWhatArrives() const override { return has_protobuf_response(); }
-  void TakeArrivingResponse(std::shared_ptr<ArrivingMessage> message) override {
-    arriving_response_ = std::move(message);
-    decodes_later_ = true;
-    Wake(done_);
-  }
-  void DecodeLarge(ClientTransport& transport, MessageRef response);
+  void DecodeLarge(MessageRef response);
   void OnDone() override {
-    Wake(ABSL_PREDICT_FALSE(arriving_response_ != nullptr) ? over_ : done_);
-  }
-  void DoneElsewhere() override { done_.Set(); }
-  void Wake(Event& event) {
     if (CallbackScope::ThisThread() == thread_) {
-      event.SetByWaiter();
+      done_.SetByWaiter();
     } else {
-      event.Set();
+      done_.Set();
     }
   }
+  void DoneElsewhere() override { done_.Set(); }
   bool IsQuick() const override { return true; }
 
   // The one that waits.
   const void* const thread_ = CallbackScope::ThisThread();
-  Event done_;  // or the response arrives, and over_ comes
-  bool decodes_later_ = false;
+  Event done_;
   BufferChain large_response_;
-  std::shared_ptr<ArrivingMessage> arriving_response_;
-  Event over_;
 };
 
 // Calls a function. From a free list; keeps the channel alive.

@@ -13,17 +13,10 @@ class ArrivingInputStream final : public PieceInputStream {
  public:
   explicit ArrivingInputStream(ArrivingMessage& message) : message_(message) {}
 
-  bool has_ended() const { return has_ended_; }
-
  private:
-  absl::Span<const std::byte> NextPiece() override {
-    const absl::Span<const std::byte> piece = message_.Next();
-    has_ended_ = piece.empty();
-    return piece;
-  }
+  absl::Span<const std::byte> NextPiece() override { return message_.Next(); }
 
   ArrivingMessage& message_;
-  bool has_ended_ = false;
 };
 
 }  // namespace
@@ -79,8 +72,8 @@ bool DecodePieces(const BufferChain& chain,
   return false;
 }
 
-Arrival DecodeArriving(ArrivingMessage& arriving,
-                       google::protobuf::MessageLite* message, Status* error) {
+bool DecodeArriving(ArrivingMessage& arriving,
+                    google::protobuf::MessageLite* message, Status* error) {
   const uint64_t bytes = arriving.total_bytes();
   ArrivingInputStream stream(arriving);
   // One that is cut off may be a shorter one, and lengths in it may be any.
@@ -88,12 +81,10 @@ Arrival DecodeArriving(ArrivingMessage& arriving,
       message->ParseFromBoundedZeroCopyStream(&stream, static_cast<int>(bytes));
   if (parsed) {
     arriving.Next();  // its end: the memory is of no use any more
-    return Arrival::kParsed;
+  } else {
+    *error = ParseFailure(bytes, *message);
   }
-  *error = ParseFailure(bytes, *message);
-  const bool cut_off =
-      stream.has_ended() && static_cast<uint64_t>(stream.ByteCount()) < bytes;
-  return cut_off ? Arrival::kCutOff : Arrival::kMalformed;
+  return parsed;
 }
 
 }  // namespace rpc::internal

@@ -162,15 +162,11 @@ inline bool DecodeMessage(const BufferChain& chain,
   return false;
 }
 
-// The same of one that still arrives, as it does. REQUIRES: it is no larger
-// than kMaxProtobufBytes.
-enum class Arrival {
-  kParsed,
-  kMalformed,
-  kCutOff,  // the rest does not come: the call is over, which has a status
-};
-Arrival DecodeArriving(ArrivingMessage& arriving,
-                       google::protobuf::MessageLite* message, Status* error);
+// The same of one that still arrives, as it does. Where the rest does not come,
+// its call is over, and nobody sees the error. REQUIRES: it is no larger than
+// kMaxProtobufBytes.
+bool DecodeArriving(ArrivingMessage& arriving,
+                    google::protobuf::MessageLite* message, Status* error);
 
 }  // namespace rpc::internal
 

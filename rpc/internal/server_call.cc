@@ -199,8 +199,7 @@ bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, MessageRef request,
     context_->received_attachment_ = std::move(frame.attachment);
   }
   if (ABSL_PREDICT_FALSE(frame.arriving != nullptr)) {
-    return DecodeArriving(*frame.arriving, request.lite(), error) ==
-           Arrival::kParsed;
+    return DecodeArriving(*frame.arriving, request.lite(), error);
   }
   const bool decoded = DecodeAnyMessage(frame.message, request, error);
   // The receive buffer goes back now: a handler may take its time.

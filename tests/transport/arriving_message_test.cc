@@ -315,45 +315,6 @@ TEST_F(ArrivingMessageTest, AWriterThatIsSilentIsCutOff) {
   EXPECT_TRUE(HasAllMemory());
 }
 
-TEST_F(ArrivingMessageTest, AnAnswerThatArrives) {
-  server_.AnswerAtOnce(false);
-  client_.TakeWhatArrives();
-  Connect();
-  for (int i = 1; i <= 3; ++i) {
-    client_.Open(connection_);
-    ASSERT_TRUE(Eventually([&] { return server_.opened() == i; }));
-    Side::Growing answer = server_.AnswerGrowing(TestBytes(kBytes));
-    answer.message->SetWritten(kBytes / 2);
-    EXPECT_TRUE(
-        Eventually([&] { return client_.arrived_bytes() == kBytes / 2; }));
-    EXPECT_EQ(client_.answered(), i - 1);
-    answer.message->SetWritten(kBytes);
-    answer.memory.reset();
-    EXPECT_TRUE(IsAnswered(i));
-    EXPECT_TRUE(client_.last_message() == TestBytes(kBytes));
-    EXPECT_EQ(client_.arrived(), i);
-    EXPECT_TRUE(HasAllMemory());
-  }
-}
-
-TEST_F(ArrivingMessageTest, AnAnswerIsNoneWhereItsConnectionCloses) {
-  server_.AnswerAtOnce(false);
-  client_.TakeWhatArrives();
-  Connect();
-  client_.Open(connection_);
-  ASSERT_TRUE(Eventually([&] { return server_.opened() == 1; }));
-  Side::Growing answer = server_.AnswerGrowing(TestBytes(kBytes));
-  answer.message->SetWritten(kBytes / 2);
-  ASSERT_TRUE(
-      Eventually([&] { return client_.arrived_bytes() == kBytes / 2; }));
-  server_.CloseAll(absl::CancelledError("by the test"));
-  EXPECT_TRUE(Eventually([&] { return client_.failed() == 1; }));
-  EXPECT_TRUE(Eventually([&] { return client_.arrived() == 1; }));
-  EXPECT_EQ(client_.answered(), 0);
-  answer.memory.reset();
-  EXPECT_TRUE(HasAllMemory());
-}
-
 // The parser waits asleep: so long a silence takes it no CPU.
 TEST_F(ArrivingMessageTest, WaitingTakesNoCpu) {
   OpenAndHalfArrive();

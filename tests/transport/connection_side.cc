@@ -173,7 +173,6 @@ class Side::Sink final : public rpc::CallSink {
     side_->OnStreamFrame(handle_, frame);
     if (blocked_until != nullptr) blocked_until->WaitForNotification();
   }
-  bool ParsesWhatArrives() const override { return side_->takes_arriving_ > 0; }
   void OnSent() override {
     if (blocked_until != nullptr) blocked_until->WaitForNotification();
     ++side_->sent_;
@@ -306,7 +305,7 @@ rdma::Call* Side::NewCall(std::string_view path) {
   sink->blocked_until = blocked_until_;
   call->sink = sink;
   call->is_client = true;
-  call->quick_sink = sink->blocked_until == nullptr && takes_arriving_ == 0;
+  call->quick_sink = sink->blocked_until == nullptr;
   paths_.emplace_back(path);
   return call;
 }

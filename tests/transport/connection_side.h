@@ -172,8 +172,7 @@ class Side final : public ConnectionOwner,
   // Handlers block until it is notified; null: they do not. On a client, what
   // hears of frames, sent and come, of calls that are opened from now on.
   void BlockHandlers(absl::Notification* until) { blocked_until_ = until; }
-  // Large messages are taken as they arrive, up to so many bytes of each; a
-  // client's, of calls that are opened from now on.
+  // Large messages are taken as they arrive, up to so many bytes of each.
   void TakeWhatArrives(size_t at_most = SIZE_MAX) { takes_arriving_ = at_most; }
   // Of the last one, and how many were taken in whole or as far as they came.
   size_t arrived_bytes() const { return arrived_bytes_; }
