@@ -256,9 +256,7 @@ void Poller::DriveWithoutCallbacks(absl::FunctionRef<bool()> done) {
       if (idle_since_ns == 0) idle_since_ns = now_ns;
       others_wanted = now_ns - idle_since_ns >= idle_spin_.limit_ns();
     }
-    if (ready_head_ == nullptr) {
-      callbacks_wait_since_ns_ = 0;
-    } else {
+    if (ready_head_ != nullptr) {
       const int64_t now_ns = NowNs();
       if (callbacks_wait_since_ns_ == 0) callbacks_wait_since_ns_ = now_ns;
       others_wanted |= now_ns - callbacks_wait_since_ns_ >= kCallbacksMayWaitNs;
@@ -308,7 +306,6 @@ bool Poller::Turn() {
   if (ready_head_ != nullptr && !callbacks_wait_) {
     busy = true;
     if (!RunReadyCalls()) return true;
-    callbacks_wait_since_ns_ = 0;
   }
   if (!dirty_.empty()) FlushDirty();
   receive_pool_->Replenish();
@@ -399,7 +396,10 @@ bool Poller::RunReadyCalls() {
     Call* const call = ready_head_;
     --ready_count_;
     ready_head_ = call->next_ready;
-    if (ready_head_ == nullptr) ready_tail_ = nullptr;
+    if (ready_head_ == nullptr) {
+      ready_tail_ = nullptr;
+      callbacks_wait_since_ns_ = 0;
+    }
     call->next_ready = nullptr;
     call->queued = false;
     deliverer_->DeliverNext(*call);

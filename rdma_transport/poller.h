@@ -463,7 +463,7 @@ class Poller {
   Call* ready_tail_ = nullptr;
   size_t ready_count_ = 0;
   bool callbacks_wait_ = false;
-  int64_t callbacks_wait_since_ns_ = 0;  // 0: none has so far
+  int64_t callbacks_wait_since_ns_ = 0;  // 0: none was seen to
 
   // Left by threads that found another one driving; newest first.
   std::atomic<Task*> tasks_{nullptr};

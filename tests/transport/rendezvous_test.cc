@@ -257,6 +257,55 @@ TEST(IncomingReadTest, OfAMessageInPartsTheWholeIsAllocated) {
   EXPECT_TRUE(read.finished());
 }
 
+TEST(IncomingReadTest, OneThatArrivesIsReadAsFarAsThereIsRoom) {
+  constexpr uint64_t kChunk = ArrivingMessage::kChunkBytes;
+  constexpr uint64_t kTotal = 5 * kChunk + 100;
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  const InPartsFrame frame(kTotal, {{0x1000, kChunk + 100, 21}});
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
+  // Nobody is told of room, as there is none before a second piece is taken.
+  const auto arriving = std::make_shared<ArrivingMessage>(
+      /*poller=*/nullptr, /*owner=*/nullptr,
+      *fake->memory().Allocate(ArrivingMessage::kBytes), kTotal);
+  const std::byte* const ring = arriving->memory().data();
+  read.ParseWhatArrives(arriving);
+  ASSERT_TRUE(read.AddPart(ToBytes({{0x900000, 4 * kChunk, 22}})));
+
+  const uint64_t sizes[] = {kChunk, 100, kChunk, kChunk};
+  const uint64_t addresses[] = {0x1000, 0x1000 + kChunk, 0x900000,
+                                0x900000 + kChunk};
+  for (size_t i = 0; i < ArrivingMessage::kChunks; ++i) {
+    ASSERT_TRUE(read.CanReadOn()) << i;
+    const ReadChunk chunk = read.NextChunk(1 << 20);
+    EXPECT_EQ(chunk.bytes, sizes[i]);
+    EXPECT_EQ(chunk.remote_address, addresses[i]);
+    EXPECT_EQ(chunk.to, ring + i * kChunk);
+    read.ChunkDone();
+  }
+  EXPECT_TRUE(read.HasChunk());
+  EXPECT_FALSE(read.CanReadOn());
+  EXPECT_FALSE(read.finished());
+  const absl::Span<const std::byte> piece = arriving->Next();
+  EXPECT_EQ(piece.data(), ring);
+  EXPECT_EQ(piece.size(), kChunk);
+  EXPECT_FALSE(read.CanReadOn()) << "it is being parsed";
+}
+
+TEST(IncomingReadTest, WhatComesOfOneThatWasAbandonedDoesNotCount) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  const InPartsFrame frame(1000, {{0x1000, 1000, 21}});
+  IncomingRead read(frame.view(), {}, nullptr, &being_read);
+  const auto arriving = std::make_shared<ArrivingMessage>(
+      /*poller=*/nullptr, /*owner=*/nullptr,
+      *fake->memory().Allocate(ArrivingMessage::kBytes), 1000);
+  read.ParseWhatArrives(arriving);
+  read.NextChunk(1 << 20);
+  read.Abandon();
+  read.ChunkDone();
+  EXPECT_TRUE(read.finished());
+  EXPECT_TRUE(arriving->Next().empty());
+}
+
 TEST(IncomingReadTest, MoreThanThereIsIsRefused) {
   const InPartsFrame frame(30, {{0x1000, 10, 21}});
   IncomingRead read(frame.view(), {}, nullptr, &being_read);
