@@ -20,8 +20,6 @@ constexpr uint32_t kReadChunkBytes = 1u << 20;
 // bytes), and would be copied as they grow.
 constexpr uint64_t kFewestArrivingBytes = 4 << 20;
 constexpr uint64_t kMostArrivingBytes = 50'000'000;
-// So it has been delivered when the last chunk comes.
-static_assert(kFewestArrivingBytes > ArrivingMessage::kBytes);
 // A message that finds no memory waits this long for some to be freed.
 constexpr int64_t kMemoryWaitNs = 2'000'000'000;
 constexpr int64_t kMemoryRetryNs = 2'000'000;
