@@ -34,21 +34,23 @@ DEFINE_string(mode, "latency",
               "what to measure, a list: \"latency\" (blocking Echo, one call "
               "at a time), \"rate\" (Echo by the callback API, --concurrency "
               "calls in flight), \"bandwidth\" (Put, the payload goes one "
-              "way, --concurrency calls in flight)");
+              "way, --concurrency calls in flight), \"fetch\" (blocking Get, "
+              "the payload comes the other way, one call at a time)");
 DEFINE_string(payload_bytes, "64",
               "bytes of payload in each request, a list; K, M and G multiply "
               "by 1024");
 DEFINE_string(concurrency, "",
               "calls in flight, a list; default: 64 for rate, 2 for bandwidth, "
-              "and always 1 for latency");
+              "and always 1 for latency and fetch");
 DEFINE_bool(attachment, false,
             "send the payload as an attachment, not in the message");
 DEFINE_string(working_set_bytes, "0",
               "let payloads take turns out of this much memory, so that they "
               "come from memory and not from a cache; 0: one payload for all");
-DEFINE_int64(pause_us, 0,
-             "latency: sleep so long after each call, so that both sides run "
-             "out of work");
+DEFINE_int64(
+    pause_us, 0,
+    "latency, fetch: sleep so long after each call, so that both sides "
+    "run out of work");
 DEFINE_int64(timeout_ms, 0,
              "give each call a deadline, so long after its start; 0: none");
 DEFINE_double(seconds, 3, "how long to measure each combination");
@@ -107,13 +109,14 @@ absl::StatusOr<std::vector<Mode>> ParseModes(const std::string& text) {
   std::vector<Mode> modes;
   for (const auto word : absl::StrSplit(text, ',')) {
     bool known = false;
-    for (const Mode mode : {Mode::kLatency, Mode::kRate, Mode::kBandwidth}) {
+    for (const Mode mode :
+         {Mode::kLatency, Mode::kRate, Mode::kBandwidth, Mode::kFetch}) {
       if (word != ModeName(mode)) continue;
       modes.push_back(mode);
       known = true;
     }
     if (!known) {
-      return BadFlag("mode", text, "takes latency, rate and bandwidth");
+      return BadFlag("mode", text, "takes latency, rate, bandwidth and fetch");
     }
   }
   return modes;
@@ -134,7 +137,7 @@ absl::StatusOr<std::vector<int>> ParseConcurrency(const std::string& text) {
 }
 
 std::vector<int> ConcurrencyOf(Mode mode, const std::vector<int>& asked) {
-  if (mode == Mode::kLatency) return {1};
+  if (mode == Mode::kLatency || mode == Mode::kFetch) return {1};
   if (!asked.empty()) return asked;
   return {mode == Mode::kRate ? 64 : 2};
 }
@@ -157,6 +160,11 @@ absl::StatusOr<std::vector<WorkloadOptions>> WorkloadsOfFlags() {
   }
   std::vector<WorkloadOptions> workloads;
   for (const Mode mode : *modes) {
+    if (mode == Mode::kFetch &&
+        (FLAGS_attachment || working_set->front() != 0)) {
+      return BadFlag("mode", FLAGS_mode,
+                     "fetch has neither --attachment nor --working_set_bytes");
+    }
     for (const uint64_t bytes : *sizes) {
       for (const int in_flight : ConcurrencyOf(mode, *concurrency)) {
         workloads.push_back(

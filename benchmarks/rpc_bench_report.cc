@@ -31,6 +31,8 @@ std::string ModeName(Mode mode) {
       return "rate";
     case Mode::kBandwidth:
       return "bandwidth";
+    case Mode::kFetch:
+      return "fetch";
   }
   return "";
 }

@@ -20,8 +20,11 @@ void SetDeadline(std::chrono::milliseconds timeout,
   context.set_deadline(std::chrono::system_clock::now() + timeout);
 }
 
-void RunBlockingEchoes(Bench::Stub& stub, const Payloads& payloads,
-                       const WorkloadOptions& options, Recorder& recorder) {
+void RunBlockingCalls(Bench::Stub& stub, const Payloads& payloads,
+                      const WorkloadOptions& options, Recorder& recorder) {
+  const bool fetch = options.mode == Mode::kFetch;
+  Wanted wanted;
+  wanted.set_bytes(options.payload_bytes);
   Payload response;
   uint64_t start_ns = SteadyNowNs();
   for (uint64_t number = 0;; ++number) {
@@ -31,7 +34,8 @@ void RunBlockingEchoes(Bench::Stub& stub, const Payloads& payloads,
       context.set_attachment(payloads.attachment(number));
     }
     const rpc::Status status =
-        stub.Echo(&context, payloads.request(number), &response);
+        fetch ? stub.Get(&context, wanted, &response)
+              : stub.Echo(&context, payloads.request(number), &response);
     // Before the answer is looked at: that is not the call's time.
     const uint64_t end_ns = SteadyNowNs();
     const absl::Status outcome =
@@ -130,7 +134,9 @@ void RunSlots(Bench::Stub& stub, const Payloads& payloads,
 }  // namespace
 
 double PayloadBytesPerCall(const WorkloadOptions& options) {
-  const double ways = options.mode == Mode::kBandwidth ? 1 : 2;
+  const bool one_way =
+      options.mode == Mode::kBandwidth || options.mode == Mode::kFetch;
+  const double ways = one_way ? 1 : 2;
   return ways * static_cast<double>(options.payload_bytes);
 }
 
@@ -142,16 +148,17 @@ double GigabytesPerSecond(const Measurement& measurement,
 absl::StatusOr<Measurement> RunWorkload(
     const WorkloadOptions& options,
     const std::shared_ptr<rpc::Channel>& channel) {
-  const absl::StatusOr<Payloads> payloads =
-      Payloads::Create({.payload_bytes = options.payload_bytes,
-                        .attachment = options.attachment,
-                        .working_set_bytes = options.working_set_bytes},
-                       *channel);
+  const absl::StatusOr<Payloads> payloads = Payloads::Create(
+      {.payload_bytes = options.payload_bytes,
+       .attachment = options.attachment,
+       .working_set_bytes =
+           options.mode == Mode::kFetch ? 0 : options.working_set_bytes},
+      *channel);
   if (!payloads.ok()) return payloads.status();
   const std::unique_ptr<Bench::Stub> stub = Bench::NewStub(channel);
   Recorder recorder({options.warm_up, options.time, options.server});
-  if (options.mode == Mode::kLatency) {
-    RunBlockingEchoes(*stub, *payloads, options, recorder);
+  if (options.mode == Mode::kLatency || options.mode == Mode::kFetch) {
+    RunBlockingCalls(*stub, *payloads, options, recorder);
   } else {
     RunSlots(*stub, *payloads, options, recorder);
   }

@@ -28,18 +28,20 @@ enum class Mode {
   kRate,
   // The same with Put: the payload goes one way.
   kBandwidth,
+  // One thread, one blocking call after the other: Get, the payload comes.
+  kFetch,
 };
 
 struct WorkloadOptions {
   Mode mode = Mode::kLatency;
   size_t payload_bytes = 64;
   int concurrency = 1;
-  // The payload travels beside the message, not in it.
+  // The payload travels beside the message, not in it. Not with kFetch.
   bool attachment = false;
   // Payloads take turns out of so much memory, so that none is in a cache;
   // 0: one payload for all calls.
   uint64_t working_set_bytes = 0;
-  // kLatency: the thread sleeps for so long after each call.
+  // kLatency, kFetch: the thread sleeps for so long after each call.
   absl::Duration pause;
   // Each call has a deadline so long after its start; 0: none.
   std::chrono::milliseconds timeout{0};
