@@ -33,6 +33,11 @@ constexpr int64_t kCallbacksMayWaitNs = 200'000;
 constexpr int64_t kLetOthersWakeNs = 20'000;
 constexpr int64_t kDrainNs = 5'000'000'000;
 
+void LetOthersWake() {
+  const timespec pause = {0, kLetOthersWakeNs};
+  nanosleep(&pause, nullptr);
+}
+
 absl::Status AddToEpoll(int epoll_fd, int fd) {
   epoll_event event = {};
   event.events = EPOLLIN;
@@ -537,11 +542,15 @@ void Poller::Sleep(Role role, Done done) {
     if (wake_pending) {
       // epoll_wait would return at once until that sleeper has had a CPU: this
       // one's, where both are real-time threads that are bound to it.
-      const timespec pause = {0, kLetOthersWakeNs};
-      nanosleep(&pause, nullptr);
+      LetOthersWake();
     } else {
       epoll_event events[4];
       epoll_wait(epoll_fd_, events, 4, timeout_ms);
+      // Who waits for what came need not hear of it from another thread.
+      if (role == Role::kKeeper &&
+          sleeping_waiters_.load(std::memory_order_seq_cst) > 0) {
+        LetOthersWake();
+      }
     }
   }
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
