@@ -283,7 +283,7 @@ void Connection::Deliver(Call& call, const FrameView& view,
     }
   }
   poller_->counters().eager_messages_received.Add(1);
-  if (poller_->callbacks_wait()) [[unlikely]] {
+  if (poller_->callbacks_wait() && !call.quick_sink) [[unlikely]] {
     delivery_->Keep(call, frame, opens);
   } else if (opens) {
     delivery_->DeliverOpen(call, frame);

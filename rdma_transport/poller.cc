@@ -269,7 +269,7 @@ void Poller::DriveWithoutCallbacks(absl::FunctionRef<bool()> done) {
   } while (!others_wanted && !done());
   callbacks_wait_ = false;
   const bool callbacks_are_due = OpenForOthers().callbacks;
-  if (others_wanted && NudgeWaiter()) return;
+  if ((others_wanted || callbacks_are_due) && NudgeWaiter()) return;
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     if (others_wanted || callbacks_are_due) WakeSleepers();
   } else if (others_wanted &&
