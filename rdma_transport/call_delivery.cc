@@ -8,13 +8,18 @@
 namespace rdma {
 namespace {
 
+// It stays where it is.
+void SetHeader(HeldFrame& held) {
+  held.frame.header = {reinterpret_cast<const std::byte*>(held.header.data()),
+                       held.header.size()};
+}
+
 std::unique_ptr<HeldFrame> MakeHeld(rpc::IncomingFrame& frame) {
   auto held = std::make_unique<HeldFrame>();
   held->header.assign(reinterpret_cast<const char*>(frame.header.data()),
                       frame.header.size());
   held->frame = std::move(frame);
-  held->frame.header = {reinterpret_cast<const std::byte*>(held->header.data()),
-                        held->header.size()};
+  SetHeader(*held);
   return held;
 }
 
@@ -48,6 +53,22 @@ void CallDelivery::DeliverLast(Call& call, rpc::IncomingFrame& frame) {
   }
 }
 
+void CallDelivery::DeliverArriving(Call& call) {
+  const std::unique_ptr<HeldFrame> held = call.inbox.pop_front();
+  SetHeader(*held);
+  call.busy = true;
+  const auto deliver = [&] {
+    const Poller::ParserMark mark(poller_);
+    call.sink->OnFrame(held->frame);
+    held->arriving->StopParsing();
+  };
+  if (poller_->RunCallback(/*quick=*/false, deliver)) {
+    AfterCallback(call, /*at_tail=*/true);
+  } else {
+    poller_->Run([this, &call] { AfterCallback(call, /*at_tail=*/false); });
+  }
+}
+
 HeldFrame* CallDelivery::Hold(Call& call, bool opens) {
   auto held = std::make_unique<HeldFrame>();
   held->ready = false;
@@ -56,8 +77,7 @@ HeldFrame* CallDelivery::Hold(Call& call, bool opens) {
 }
 
 void CallDelivery::Complete(Call& call, HeldFrame* held) {
-  held->frame.header = {reinterpret_cast<const std::byte*>(held->header.data()),
-                        held->header.size()};
+  SetHeader(*held);
   held->ready = true;
   if (!call.busy) poller_->MakeReady(&call);
 }

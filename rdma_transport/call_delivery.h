@@ -28,14 +28,15 @@ class CallDelivery final : public CallDeliverer {
   // in the call's order.
   void Keep(Call& call, rpc::IncomingFrame& frame, bool opens);
 
-  // Server: whether the message of a call that has just come may be delivered
-  // as an ArrivingMessage.
+  // Whether the first message of a server's new call, or the last one of a
+  // client's, may be delivered as an ArrivingMessage: the one's by whom it may
+  // concern, the other's at once, here.
   bool TakesArriving(const Call& call) const {
-    return server_sink_ != nullptr &&
-           server_sink_->ParsesWhatArrives(call.method);
+    return call.is_client ? call.sink->ParsesWhatArrives()
+                          : server_sink_->ParsesWhatArrives(call.method);
   }
 
-  // Where one of these three returns, the turnstile may be lost: it must be the
+  // Where one of these four returns, the turnstile may be lost: it must be the
   // caller's last action.
 
   // Delivers a server's new call, with its first frame.
@@ -47,6 +48,10 @@ class CallDelivery final : public CallDeliverer {
   // Delivers the last frame of a closed call (CloseAfterLastFrame), before
   // which nothing is: its last two callbacks in one go.
   void DeliverLast(Call& call, rpc::IncomingFrame& frame);
+
+  // Delivers a client's last frame, which was held, with its ArrivingMessage.
+  // REQUIRES: nothing is before it, and no callback of the call runs.
+  void DeliverArriving(Call& call);
 
   // Reserves the next place in the call's order for a frame that is not there
   // yet; Complete fills it.

@@ -311,10 +311,14 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
     return;
   }
   if (waiting_reads_.empty() &&
-      ((opens && StartArriving(view, call, *read)) ||
+      (StartArriving(view, call, *read) ||
        read->Allocate(poller_->context().memory()).ok())) {
+    // Its thread is the one that waits for the answer, and here now.
+    const bool parse_at_once = is_client_ && read->arriving() != nullptr;
+    if (parse_at_once) read->TakeHeld();
     reads_.push_back(std::move(read));
     poller_->MarkDirty(this);
+    if (parse_at_once) delivery_->DeliverArriving(call);
     return;
   }
   waiting_reads_.push_back({std::move(read), Poller::NowNs() + kMemoryWaitNs});
@@ -325,7 +329,10 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
 
 bool Connection::StartArriving(const FrameView& view, Call& call,
                                IncomingRead& read) {
-  if (!view.has(kEnd) || view.has(kAttachmentOffer) ||
+  // An error has no message for anybody to parse.
+  const bool is_error = is_client_ && view.fields.detail != 0;
+  if (!view.has(kEnd) || is_error || view.has(kAttachmentOffer) || call.busy ||
+      &call.inbox.front() != read.held() ||
       read.message_bytes() < kFewestArrivingBytes ||
       read.message_bytes() > kMostArrivingBytes ||
       !delivery_->TakesArriving(call) ||
@@ -346,9 +353,16 @@ bool Connection::StartArriving(const FrameView& view, Call& call,
 
 void Connection::StopReading(const ArrivingMessage& message) {
   for (const std::unique_ptr<IncomingRead>& read : reads_) {
-    if (read->arriving() == &message) read->Abandon();
+    if (read->arriving() != &message) continue;
+    read->Abandon();
+    poller_->MarkDirty(this);
+    Call* const call =
+        is_client_ ? poller_->calls().Find(read->call()) : nullptr;
+    if (call != nullptr) {
+      ResetCall(*call, absl::CancelledError("the response is not wanted"));
+    }
+    return;
   }
-  poller_->MarkDirty(this);
 }
 
 void Connection::RefuseRead(std::unique_ptr<IncomingRead> read,
@@ -488,6 +502,13 @@ void Connection::FinishRead(IncomingRead* read) {
     return;
   }
   poller_->counters().rendezvous_messages_received.Add(1);
+  if (is_delivered && is_client_) {
+    // In this order: what says done may close the connection.
+    delivery_->CloseInOrder(*call);
+    SendControl(FrameKind::kDone, finished->key(), 0, {}, 0, done_rkey);
+    DetachCall(*call);
+    return;
+  }
   const bool opens = is_delivered || held->opens;
   if (opens) {
     // The answer says it, where there soon is one; see CallDelivery.

@@ -203,6 +203,9 @@ bool Poller::Leave() {
   // Without any, the monitor's look is soon enough.
   if (!left.callbacks && left.calls == 0) return false;
   if (IsLeftToGuests(left)) return false;
+  if (!left.callbacks && parsers_.load(std::memory_order_relaxed) > 0) {
+    return false;
+  }
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They wake with what comes from the peer; callbacks that are due already
     // would wait for that.

@@ -77,7 +77,7 @@ class GrowingMessage {
 
 // A message that is read while it still arrives: what takes it in has most of
 // the work done when the last byte comes, and the transport need not keep all
-// of it. One thread's, which is in OnCall.
+// of it. One thread's, which is in OnCall or OnFrame.
 class ArrivingMessage {
  public:
   virtual ~ArrivingMessage() = default;
@@ -134,8 +134,9 @@ struct IncomingFrame {
   absl::Span<const std::byte> header;
   bool has_message = false;
   BufferChain message;
-  // Instead of `message`, where the sink parses what arrives: valid in OnCall,
-  // after which the rest of it is dropped.
+  // Instead of `message`, where the sink parses what arrives: valid in OnCall
+  // or OnFrame, after which the rest of it is dropped (on a client, with the
+  // call).
   ArrivingMessage* arriving = nullptr;
   BufferChain attachment;
   bool end = false;
@@ -190,6 +191,10 @@ class CallSink {
   // The call is over; the last callback, exactly once. The transport forgets
   // the sink before it calls this, so the sink may delete itself.
   virtual void OnClosed(const CallOutcome& outcome) = 0;
+
+  // Client: whether a large last message may be given to OnFrame now, on this
+  // thread, as an ArrivingMessage. Such a callback is not quick.
+  virtual bool ParsesWhatArrives() const { return false; }
 
   // Whether these callbacks never block for long (a few microseconds): the
   // transport need not let another thread take the polling over meanwhile. They

@@ -1,6 +1,7 @@
 #include "rpc/internal/client_unary_call.h"
 
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "absl/base/attributes.h"
@@ -239,18 +240,39 @@ inline bool ClientUnaryCall::AcceptResponse(IncomingFrame& frame) {
     Fail();
     return false;
   }
-  const bool taken = ABSL_PREDICT_FALSE(frame.message.size() > kLargeBytes) &&
-                     TakeLargeResponse(frame.message);
-  if (ABSL_PREDICT_FALSE(
-          !taken && !DecodeAnyMessage(frame.message, response_, &status_))) {
-    Fail();
-    return false;
+  if (ABSL_PREDICT_FALSE(frame.arriving != nullptr)) {
+    if (!ParseArriving(*frame.arriving)) return false;
+  } else {
+    const bool taken = ABSL_PREDICT_FALSE(frame.message.size() > kLargeBytes) &&
+                       TakeLargeResponse(frame.message);
+    if (ABSL_PREDICT_FALSE(
+            !taken && !DecodeAnyMessage(frame.message, response_, &status_))) {
+      Fail();
+      return false;
+    }
   }
   has_response_ = true;
   if (!frame.attachment.empty()) {
     context_->received_attachment_ = std::move(frame.attachment);
   }
   return true;
+}
+
+// Nothing may be thrown through the transport.
+bool ClientUnaryCall::ParseArriving(ArrivingMessage& message) {
+  Status error;
+  Arrival arrival = Arrival::kMalformed;
+  try {
+    arrival = DecodeArriving(message, response_.lite(), &error);
+  } catch (const std::bad_alloc&) {
+    error = NoMemoryToParse(message.total_bytes());
+  }
+  // OnClosed tells why one was cut off.
+  if (arrival == Arrival::kMalformed) {
+    status_ = std::move(error);
+    Fail();
+  }
+  return arrival == Arrival::kParsed;
 }
 
 // Where Start has not come so far, it cancels the call.

@@ -79,6 +79,8 @@ class ClientUnaryCall : public CallSink {
   const Status& status() const { return status_; }
   Status TakeStatus() { return std::move(status_); }
   void SetStatus(Status status) { status_ = std::move(status); }
+  // Whether it is protobuf's.
+  bool has_protobuf_response() const { return response_.lite() != nullptr; }
 
  private:
   // The call is over, with status(). The last thing that happens to it; may
@@ -109,6 +111,7 @@ class ClientUnaryCall : public CallSink {
   bool HasInitialMetadata() const;
   bool AcceptHeader(const IncomingFrame& frame, bool first);
   bool AcceptResponse(IncomingFrame& frame);
+  bool ParseArriving(ArrivingMessage& message);
   // Ends the call with status_, whatever else comes.
   void Fail();
 
@@ -124,7 +127,7 @@ class ClientUnaryCall : public CallSink {
 
 // The calling thread waits, and drives the transport meanwhile. A large
 // response is parsed by the waiting thread, not by the one that drives, which
-// other calls need.
+// other calls need; where it is the same, while the response arrives.
 class BlockingCall final : public ClientUnaryCall {
  public:
   Status Run(ChannelInterface* channel, const RpcMethod& method,
@@ -149,9 +152,16 @@ class BlockingCall final : public ClientUnaryCall {
     large_response_ = std::move(message);
     return true;
   }
+  // Where this thread drives, and waits for nothing else meanwhile: it drives
+  // on while it parses, but for callbacks.
+  bool ParsesWhatArrives() const override {
+    return OnItsThread() && CallbackScope::current() == scope_ &&
+           has_protobuf_response();
+  }
   void DecodeLarge(MessageRef response);
+  bool OnItsThread() const { return CallbackScope::ThisThread() == thread_; }
   void OnDone() override {
-    if (CallbackScope::ThisThread() == thread_) {
+    if (OnItsThread()) {
       done_.SetByWaiter();
     } else {
       done_.Set();
@@ -160,8 +170,9 @@ class BlockingCall final : public ClientUnaryCall {
   void DoneElsewhere() override { done_.Set(); }
   bool IsQuick() const override { return true; }
 
-  // The one that waits.
+  // The one that waits, and the callback in which it does.
   const void* const thread_ = CallbackScope::ThisThread();
+  const void* const scope_ = CallbackScope::current();
   Event done_;
   BufferChain large_response_;
 };

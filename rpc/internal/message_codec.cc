@@ -13,10 +13,18 @@ class ArrivingInputStream final : public PieceInputStream {
  public:
   explicit ArrivingInputStream(ArrivingMessage& message) : message_(message) {}
 
+  bool is_cut_off() const { return is_cut_off_; }
+
  private:
-  absl::Span<const std::byte> NextPiece() override { return message_.Next(); }
+  absl::Span<const std::byte> NextPiece() override {
+    const absl::Span<const std::byte> piece = message_.Next();
+    is_cut_off_ = piece.empty() &&
+                  static_cast<uint64_t>(ByteCount()) < message_.total_bytes();
+    return piece;
+  }
 
   ArrivingMessage& message_;
+  bool is_cut_off_ = false;
 };
 
 }  // namespace
@@ -40,6 +48,12 @@ Status NoMemoryToSend(uint64_t bytes, const absl::Status& cause) {
   return Status(static_cast<StatusCode>(cause.code()),
                 absl::StrCat("no memory to send a message of ", bytes,
                              " bytes: ", cause.message()));
+}
+
+Status NoMemoryToParse(uint64_t bytes) {
+  return Status(
+      StatusCode::RESOURCE_EXHAUSTED,
+      absl::StrCat("no memory to parse a message of ", bytes, " bytes into"));
 }
 
 bool CheckAttachmentSize(uint64_t bytes, const Limits& limits, Status* error) {
@@ -72,8 +86,8 @@ bool DecodePieces(const BufferChain& chain,
   return false;
 }
 
-bool DecodeArriving(ArrivingMessage& arriving,
-                    google::protobuf::MessageLite* message, Status* error) {
+Arrival DecodeArriving(ArrivingMessage& arriving,
+                       google::protobuf::MessageLite* message, Status* error) {
   const uint64_t bytes = arriving.total_bytes();
   ArrivingInputStream stream(arriving);
   // One that is cut off may be a shorter one, and lengths in it may be any.
@@ -81,10 +95,10 @@ bool DecodeArriving(ArrivingMessage& arriving,
       message->ParseFromBoundedZeroCopyStream(&stream, static_cast<int>(bytes));
   if (parsed) {
     arriving.Next();  // its end: the memory is of no use any more
-  } else {
-    *error = ParseFailure(bytes, *message);
+    return Arrival::kParsed;
   }
-  return parsed;
+  *error = ParseFailure(bytes, *message);
+  return stream.is_cut_off() ? Arrival::kCutOff : Arrival::kMalformed;
 }
 
 }  // namespace rpc::internal

@@ -71,6 +71,7 @@ inline constexpr size_t kFewestBytesInParts = 6 << 20;
 Status MessageTooLargeToSend(uint64_t bytes, uint64_t limit);
 Status MessageChangedWhileSent();
 Status NoMemoryToSend(uint64_t bytes, const absl::Status& cause);
+Status NoMemoryToParse(uint64_t bytes);
 
 // False where an attachment is larger than the peer or the transport can take:
 // RESOURCE_EXHAUSTED, which names both sizes.
@@ -162,11 +163,15 @@ inline bool DecodeMessage(const BufferChain& chain,
   return false;
 }
 
-// The same of one that still arrives, as it does. Where the rest does not come,
-// its call is over, and nobody sees the error. REQUIRES: it is no larger than
-// kMaxProtobufBytes.
-bool DecodeArriving(ArrivingMessage& arriving,
-                    google::protobuf::MessageLite* message, Status* error);
+// The same of one that still arrives, as it does. REQUIRES: it is no larger
+// than kMaxProtobufBytes.
+enum class Arrival {
+  kParsed,
+  kMalformed,
+  kCutOff,  // the rest does not come: the call is over, and nobody sees `error`
+};
+Arrival DecodeArriving(ArrivingMessage& arriving,
+                       google::protobuf::MessageLite* message, Status* error);
 
 }  // namespace rpc::internal
 

@@ -198,10 +198,10 @@ bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, MessageRef request,
   if (!frame.attachment.empty()) {
     context_->received_attachment_ = std::move(frame.attachment);
   }
-  const bool decoded =
-      ABSL_PREDICT_TRUE(frame.arriving == nullptr)
-          ? DecodeAnyMessage(frame.message, request, error)
-          : DecodeArriving(*frame.arriving, request.lite(), error);
+  const bool decoded = ABSL_PREDICT_TRUE(frame.arriving == nullptr)
+                           ? DecodeAnyMessage(frame.message, request, error)
+                           : DecodeArriving(*frame.arriving, request.lite(),
+                                            error) == Arrival::kParsed;
   // The receive buffer goes back now: a handler may take its time.
   frame.message.clear();
   return decoded;

@@ -195,7 +195,8 @@ TEST(DecodeArrivingTest, PiecesOfEverySize) {
     SayRequest parsed;
     parsed.set_status_message("what was there before is gone");
     Status error;
-    ASSERT_TRUE(DecodeArriving(arriving, &parsed, &error)) << piece;
+    ASSERT_EQ(DecodeArriving(arriving, &parsed, &error), Arrival::kParsed)
+        << piece;
     EXPECT_EQ(parsed.SerializeAsString(), bytes);
     EXPECT_TRUE(arriving.empty());
   }
@@ -210,7 +211,8 @@ TEST(DecodeArrivingTest, OneThatIsCutOffIsNone) {
                               bytes.size());
       SayRequest parsed;
       Status error;
-      EXPECT_FALSE(DecodeArriving(arriving, &parsed, &error)) << came;
+      EXPECT_EQ(DecodeArriving(arriving, &parsed, &error), Arrival::kCutOff)
+          << came;
       EXPECT_EQ(error.error_code(), StatusCode::INTERNAL);
     }
   }
@@ -221,7 +223,7 @@ TEST(DecodeArrivingTest, NoMoreIsAskedForOfWhatIsNoMessage) {
   PiecesThatCome arriving(bytes, 100, bytes.size());
   SayRequest parsed;
   Status error;
-  EXPECT_FALSE(DecodeArriving(arriving, &parsed, &error));
+  EXPECT_EQ(DecodeArriving(arriving, &parsed, &error), Arrival::kMalformed);
   EXPECT_FALSE(arriving.empty());
   EXPECT_NE(error.error_message().find("1000 bytes as a rpc.testing"),
             std::string::npos)

@@ -173,6 +173,7 @@ class Side::Sink final : public rpc::CallSink {
     side_->OnStreamFrame(handle_, frame);
     if (blocked_until != nullptr) blocked_until->WaitForNotification();
   }
+  bool ParsesWhatArrives() const override { return side_->takes_arriving_ > 0; }
   void OnSent() override {
     if (blocked_until != nullptr) blocked_until->WaitForNotification();
     ++side_->sent_;
@@ -340,13 +341,19 @@ Side::Growing Side::OpenGrowing(Connection* connection, size_t bytes,
   return growing;
 }
 
-Side::Growing Side::AnswerGrowing(std::string_view message) {
+Side::Growing Side::AnswerGrowing(std::string_view message,
+                                  uint32_t status_code) {
   Growing growing;
   Do([&] {
     rpc::OutgoingFrame frame;
     growing = Grow(message, frame);
-    poller().calls().ForEach(
-        [&](rdma::Call& call) { growing.call = call.handle; });
+    frame.status_code = status_code;
+    {
+      absl::MutexLock lock(&mutex_);
+      ASSERT_FALSE(unanswered_.empty());
+      growing.call = unanswered_.front();
+      unanswered_.erase(unanswered_.begin());
+    }
     poller_->Send(growing.call, frame);
   });
   return growing;

@@ -196,9 +196,9 @@ class Side final : public ConnectionOwner,
     rpc::Buffer memory;
   };
   // Starts a call with such a message of so many TestBytes, of which `written`
-  // are said to be there; a server answers its one call so.
+  // are said to be there; a server answers the oldest of its calls so.
   Growing OpenGrowing(Connection* connection, size_t bytes, size_t written = 0);
-  Growing AnswerGrowing(std::string_view message);
+  Growing AnswerGrowing(std::string_view message, uint32_t status_code = 0);
   // What they are made of. Inside Do.
   rdma::Call* NewCall(std::string_view path);
   Growing Grow(std::string_view message, rpc::OutgoingFrame& frame);

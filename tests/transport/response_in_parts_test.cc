@@ -137,6 +137,23 @@ TEST_P(ResponseInPartsTest, ThatIsNoMessageEndsTheCall) {
   EXPECT_TRUE(status_.ok()) << status_.error_message();
 }
 
+// A thread that waits for its response parses what is there of it; as a rule,
+// for another one may drive just then.
+TEST_P(ResponseInPartsTest, ThatIsNoMessageIsSeenBeforeTheRestComes) {
+  if (GetParam() != Api::kBlocking) GTEST_SKIP() << "callbacks do not wait";
+  const std::string bytes(kBytes, '\xff');
+  bool was_early = false;
+  for (int i = 0; i < 20 && !was_early; ++i) {
+    Call(bytes, absl::Seconds(30));
+    was_early = done_->WaitForNotificationWithTimeout(absl::Milliseconds(200));
+    answer_.message->SetWritten(bytes.size());
+    ASSERT_TRUE(IsOver());
+    EXPECT_EQ(status_.error_code(), StatusCode::INTERNAL);
+  }
+  EXPECT_TRUE(was_early);
+  EXPECT_TRUE(HasAllMemory());
+}
+
 TEST_P(ResponseInPartsTest, ThatIsNoMessageAtItsVeryEnd) {
   std::string bytes = message_;
   bytes += '\xff';
@@ -194,6 +211,49 @@ TEST_P(ResponseInPartsTest, OtherCallsGoOnMeanwhile) {
   answer_.message->SetWritten(message_.size());
   ASSERT_TRUE(IsOver());
   EXPECT_TRUE(status_.ok()) << status_.error_message();
+}
+
+// Not even one that its thread makes in a callback meanwhile: it drives there,
+// too, and waits for that call, not for the response.
+TEST_P(ResponseInPartsTest, ACallInACallbackGoesOnMeanwhile) {
+  if (GetParam() != Api::kBlocking) GTEST_SKIP() << "nobody waits";
+  for (int i = 0; i < 5; ++i) {
+    Join();
+    context_ = std::make_unique<rpc::ClientContext>();
+    done_ = std::make_unique<absl::Notification>();
+    const int before = server_.opened();
+    thread_ = std::thread([this] {
+      status_ = stub_->Say(context_.get(), request_, &response_);
+      done_->Notify();
+    });
+    ASSERT_TRUE(Eventually([&] { return server_.opened() == before + 1; }));
+    // As a rule on that thread, which drives.
+    absl::Notification called_back;
+    rpc::ClientContext outer_context;
+    SayResponse outer;
+    server_.AnswerAtOnce(true);
+    stub_->async()->Say(
+        &outer_context, &request_, &outer, [&](const rpc::Status& status) {
+          EXPECT_TRUE(status.ok()) << status.error_message();
+          server_.AnswerAtOnce(false);
+          rpc::ClientContext context;
+          SayResponse inner;
+          EXPECT_TRUE(stub_->Say(&context, request_, &inner).ok());
+          called_back.Notify();
+        });
+    ASSERT_TRUE(Eventually([&] { return server_.opened() == before + 3; }));
+    answer_ = server_.AnswerGrowing(message_);
+    answer_.message->SetWritten(message_.size() / 2);
+    absl::SleepFor(absl::Milliseconds(5));
+    server_.Answer();
+    EXPECT_TRUE(called_back.WaitForNotificationWithTimeout(absl::Seconds(20)));
+    EXPECT_FALSE(done_->HasBeenNotified());
+    answer_.message->SetWritten(message_.size());
+    answer_.memory.reset();
+    ASSERT_TRUE(IsOver());
+    EXPECT_TRUE(status_.ok()) << status_.error_message();
+    EXPECT_TRUE(response_.SerializeAsString() == message_);
+  }
 }
 
 }  // namespace
