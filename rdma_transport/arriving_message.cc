@@ -1,6 +1,7 @@
 #include "rdma_transport/arriving_message.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/time/time.h"
 #include "rdma_transport/poller.h"
@@ -15,7 +16,12 @@ constexpr absl::Duration kLastLook = absl::Milliseconds(100);
 
 }  // namespace
 
-absl::Span<const std::byte> ArrivingMessage::Next() {
+void ArrivingMessage::SetAtWork(bool at_work) {
+  if (std::exchange(at_work_, at_work) == at_work) return;
+  poller_->CountParsers(at_work ? 1 : -1);
+}
+
+absl::Span<const std::byte> ArrivingMessage::Next() noexcept {
   bool has_room = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -23,6 +29,7 @@ absl::Span<const std::byte> ArrivingMessage::Next() {
     given_back_ = taken_;
   }
   if (bytes_taken_ == total_bytes_) {
+    SetAtWork(false);
     // A handler may take its time.
     memory_.reset();
     return {};
@@ -32,9 +39,11 @@ absl::Span<const std::byte> ArrivingMessage::Next() {
       if (self->owner_ != nullptr) self->owner_->ReadOn();
     });
   }
+  SetAtWork(false);
   WaitForPiece();
   absl::MutexLock lock(&mutex_);
   if (came_ == taken_) return {};
+  SetAtWork(true);
   const size_t place = taken_++ % kChunks;
   bytes_taken_ += sizes_[place];
   return {memory_.data() + place * kChunkBytes, sizes_[place]};
@@ -58,6 +67,7 @@ void ArrivingMessage::WaitForPiece() {
 }
 
 void ArrivingMessage::StopParsing() {
+  SetAtWork(false);
   if (bytes_taken_ == total_bytes_) return;
   poller_->Run([self = shared_from_this()] {
     if (self->owner_ != nullptr) self->owner_->StopReading(*self);

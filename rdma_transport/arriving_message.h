@@ -57,7 +57,8 @@ class ArrivingMessage final
         owner_(owner) {}
 
   uint64_t total_bytes() const override { return total_bytes_; }
-  absl::Span<const std::byte> Next() override;
+  // It drives, and what that throws must not be taken for the parser's.
+  absl::Span<const std::byte> Next() noexcept override;
   // The parser's last words, wherever it stands.
   void StopParsing();
 
@@ -80,6 +81,7 @@ class ArrivingMessage final
     return came_ > taken_ || ended_;
   }
   void WaitForPiece();
+  void SetAtWork(bool at_work);
 
   Poller* const poller_;
   rpc::Buffer memory_;
@@ -92,6 +94,7 @@ class ArrivingMessage final
 
   // The parser's.
   uint64_t bytes_taken_ = 0;
+  bool at_work_ = false;  // on a piece, and comes for the next one
 
   mutable absl::Mutex mutex_;
   uint64_t came_ ABSL_GUARDED_BY(mutex_) = 0;

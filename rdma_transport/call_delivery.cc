@@ -58,7 +58,6 @@ void CallDelivery::DeliverArriving(Call& call) {
   SetHeader(*held);
   call.busy = true;
   const auto deliver = [&] {
-    const Poller::ParserMark mark(poller_);
     call.sink->OnFrame(held->frame);
     held->arriving->StopParsing();
   };
@@ -146,6 +145,7 @@ void CallDelivery::DeliverNext(Call& call) {
 }
 
 void CallDelivery::DeliverFrame(Call& call, rpc::IncomingFrame& frame) {
+  assert(frame.arriving == nullptr);
   call.busy = true;
   const auto deliver = [&call, &frame] { call.sink->OnFrame(frame); };
   if (!poller_->RunCallback(call.quick_sink, deliver)) {

@@ -289,6 +289,8 @@ class Connection final : public PolledConnection,
   absl::Status CheckOfferLimits(const IncomingRead& read) const;
   // False: the message is to be read as a whole.
   bool StartArriving(const FrameView& view, Call& call, IncomingRead& read);
+  bool MayDeliverArriving(const FrameView& view, const Call& call,
+                          const HeldFrame& held) const;
   void RefuseRead(std::unique_ptr<IncomingRead> read, const absl::Status& why);
   // Whether something that the peer offered for the call is still being read.
   bool IsReadingFor(const Call& call) const;

@@ -327,12 +327,19 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
   }
 }
 
+// Client: it would be delivered at once, but not below another parser, nor
+// before what else the call is to hear; and an error has no message to parse.
+bool Connection::MayDeliverArriving(const FrameView& view, const Call& call,
+                                    const HeldFrame& held) const {
+  return view.fields.detail == 0 && !poller_->callbacks_wait() && !call.busy &&
+         &call.inbox.front() == &held;
+}
+
 bool Connection::StartArriving(const FrameView& view, Call& call,
                                IncomingRead& read) {
-  // An error has no message for anybody to parse.
-  const bool is_error = is_client_ && view.fields.detail != 0;
-  if (!view.has(kEnd) || is_error || view.has(kAttachmentOffer) || call.busy ||
-      &call.inbox.front() != read.held() ||
+  const HeldFrame& held = *read.held();
+  if (!view.has(kEnd) || view.has(kAttachmentOffer) ||
+      (is_client_ ? !MayDeliverArriving(view, call, held) : !held.opens) ||
       read.message_bytes() < kFewestArrivingBytes ||
       read.message_bytes() > kMostArrivingBytes ||
       !delivery_->TakesArriving(call) ||

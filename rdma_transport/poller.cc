@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 
 #include "absl/memory/memory.h"
@@ -256,7 +257,9 @@ void Poller::DriveWithoutCallbacks(absl::FunctionRef<bool()> done) {
   uint32_t idle_turns = 0;
   bool others_wanted = false;
   do {
-    if (Turn()) {
+    const bool busy = Turn();
+    assert(turnstile_.HeldByMe());  // quick callbacks do not open it
+    if (busy) {
       idle_turns = 0;
       idle_since_ns = 0;
     } else if (++idle_turns % kTurnsPerClock == 0) {

@@ -185,20 +185,11 @@ class Poller {
   // one has been due for long, or nothing comes, it has another thread drive on
   // and returns; it may return early in any case.
   void DriveWithoutCallbacks(absl::FunctionRef<bool()> done);
-  // For the stack of a client's callback that does so, and comes back for it
-  // again and again: nobody else need be called to drive in between.
-  class ParserMark {
-   public:
-    explicit ParserMark(Poller* poller) : poller_(poller) {
-      poller_->parsers_.fetch_add(1, std::memory_order_relaxed);
-    }
-    ~ParserMark() { poller_->parsers_.fetch_sub(1, std::memory_order_relaxed); }
-    ParserMark(const ParserMark&) = delete;
-    ParserMark& operator=(const ParserMark&) = delete;
-
-   private:
-    Poller* const poller_;
-  };
+  // One more or less of such threads that will come for it soon: nobody else
+  // need be called to drive until then.
+  void CountParsers(int change) {
+    parsers_.fetch_add(change, std::memory_order_relaxed);
+  }
   // Somebody drives, or sleeps until there is something to do.
   bool IsLookedAfter() const {
     return turnstile_.LooksHeld() ||
@@ -499,7 +490,7 @@ class Poller {
   std::atomic<bool> guest_comes_back_{false};
   std::atomic<bool> guests_have_all_{false};  // Guest::kOfAllCalls
 
-  std::atomic<int> parsers_{0};  // ParserMarks
+  std::atomic<int> parsers_{0};  // CountParsers
 
   // Keepers.
   mutable absl::Mutex keepers_mutex_;

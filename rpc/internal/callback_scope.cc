@@ -2,6 +2,6 @@
 
 namespace rpc::internal {
 
-constinit thread_local const void* CallbackScope::current_ = nullptr;
+constinit thread_local const CallbackScope* CallbackScope::innermost_ = nullptr;
 
 }  // namespace rpc::internal

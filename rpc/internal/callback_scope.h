@@ -12,23 +12,29 @@ namespace rpc::internal {
 // of the call, so that it can tell its own thread from others.
 class CallbackScope {
  public:
-  explicit CallbackScope(const void* call) : outer_(current_) {
-    current_ = call;
+  explicit CallbackScope(const void* call) : call_(call), outer_(innermost_) {
+    innermost_ = this;
   }
-  ~CallbackScope() { current_ = outer_; }
+  ~CallbackScope() { innermost_ = outer_; }
   CallbackScope(const CallbackScope&) = delete;
   CallbackScope& operator=(const CallbackScope&) = delete;
 
   // What runs on this thread; null outside of callbacks.
-  static const void* current() { return current_; }
+  static const void* current() {
+    return innermost_ == nullptr ? nullptr : innermost_->call_;
+  }
+  // In which callback: calls' state is used again, also while a callback that
+  // it was the state of still runs below. Null outside.
+  static const CallbackScope* innermost() { return innermost_; }
   // Tells the calling thread from all others that there are at the time.
-  static const void* ThisThread() { return &current_; }
+  static const void* ThisThread() { return &innermost_; }
 
  private:
-  static constinit thread_local const void* current_;
+  static constinit thread_local const CallbackScope* innermost_;
 
+  const void* const call_;
   // Callbacks nest: a handler that makes a blocking call drives a transport.
-  const void* const outer_;
+  const CallbackScope* const outer_;
 };
 
 }  // namespace rpc::internal

@@ -155,7 +155,7 @@ class BlockingCall final : public ClientUnaryCall {
   // Where this thread drives, and waits for nothing else meanwhile: it drives
   // on while it parses, but for callbacks.
   bool ParsesWhatArrives() const override {
-    return OnItsThread() && CallbackScope::current() == scope_ &&
+    return OnItsThread() && CallbackScope::innermost() == scope_ &&
            has_protobuf_response();
   }
   void DecodeLarge(MessageRef response);
@@ -172,7 +172,7 @@ class BlockingCall final : public ClientUnaryCall {
 
   // The one that waits, and the callback in which it does.
   const void* const thread_ = CallbackScope::ThisThread();
-  const void* const scope_ = CallbackScope::current();
+  const CallbackScope* const scope_ = CallbackScope::innermost();
   Event done_;
   BufferChain large_response_;
 };

@@ -299,6 +299,20 @@ TEST_F(ArrivingMessageTest, FramesOfOthersKeepTheirOrder) {
   EXPECT_TRUE(Received(kBytes));
 }
 
+// Who opens a call for a message of any size sends it later, if need be.
+TEST_F(ArrivingMessageTest, WhatDoesNotOpenItsCallComesWhole) {
+  Connect();
+  server_.AnswerAtOnce(false);
+  const rpc::CallHandle call =
+      client_.Open(connection_, 1, "/test.Test/Method", 0, /*end=*/false);
+  client_.SendMore(call, kBytes, /*end=*/true);
+  EXPECT_TRUE(Eventually([&] { return server_.message_sizes().size() == 2; }));
+  EXPECT_EQ(server_.message_sizes().back(), kBytes);
+  EXPECT_EQ(server_.arrived(), 0);
+  server_.Answer();
+  EXPECT_TRUE(IsAnswered(1));
+}
+
 TEST_F(ArrivingMessageTest, AServerThatClosesEndsIt) {
   OpenAndHalfArrive();
   server_.CloseAll(absl::CancelledError("by the test"));

@@ -348,12 +348,7 @@ Side::Growing Side::AnswerGrowing(std::string_view message,
     rpc::OutgoingFrame frame;
     growing = Grow(message, frame);
     frame.status_code = status_code;
-    {
-      absl::MutexLock lock(&mutex_);
-      ASSERT_FALSE(unanswered_.empty());
-      growing.call = unanswered_.front();
-      unanswered_.erase(unanswered_.begin());
-    }
+    growing.call = TakeUnanswered();
     poller_->Send(growing.call, frame);
   });
   return growing;
@@ -471,6 +466,17 @@ void Side::SendAnswer(rpc::CallHandle handle) {
         static_cast<int>(pool.posted()) - static_cast<int>(pool.reserved()));
   });
 }
+
+rpc::CallHandle Side::TakeUnanswered() {
+  absl::MutexLock lock(&mutex_);
+  EXPECT_FALSE(unanswered_.empty());
+  if (unanswered_.empty()) return {};
+  const rpc::CallHandle oldest = unanswered_.front();
+  unanswered_.erase(unanswered_.begin());
+  return oldest;
+}
+
+void Side::AnswerOldest() { SendAnswer(TakeUnanswered()); }
 
 void Side::Answer() {
   std::vector<rpc::CallHandle> handles;

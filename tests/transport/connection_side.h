@@ -169,6 +169,7 @@ class Side final : public ConnectionOwner,
   const SocketAddress& address() const { return address_; }
   void AnswerAtOnce(bool at_once) { answer_at_once_ = at_once; }
   void Answer();
+  void AnswerOldest();
   // Handlers block until it is notified; null: they do not. On a client, what
   // hears of frames, sent and come, of calls that are opened from now on.
   void BlockHandlers(absl::Notification* until) { blocked_until_ = until; }
@@ -257,6 +258,7 @@ class Side final : public ConnectionOwner,
   rpc::CallSink* OnCall(const Call& call, rpc::IncomingFrame& frame) override;
   std::string TakeArriving(rpc::ArrivingMessage& message);
   void SendAnswer(rpc::CallHandle handle);
+  rpc::CallHandle TakeUnanswered();
   void OnStreamFrame(rpc::CallHandle handle, const rpc::IncomingFrame& frame);
 
   MeddledDevice* device_ = nullptr;  // the context's
