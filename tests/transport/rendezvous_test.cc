@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/transport/connection_side.h"
 #include "tests/transport/fake_memory.h"
 #include "tests/transport/frame_builder.h"
 
@@ -264,8 +265,9 @@ TEST(IncomingReadTest, OneThatArrivesIsReadAsFarAsThereIsRoom) {
   const InPartsFrame frame(kTotal, {{0x1000, kChunk + 100, 21}});
   IncomingRead read(frame.view(), {}, nullptr, &being_read);
   // Nobody is told of room, as there is none before a second piece is taken.
+  testing::Side side;
   const auto arriving = std::make_shared<ArrivingMessage>(
-      /*poller=*/nullptr, /*owner=*/nullptr,
+      &side.poller(), /*owner=*/nullptr,
       *fake->memory().Allocate(ArrivingMessage::kBytes), kTotal);
   const std::byte* const ring = arriving->memory().data();
   read.ParseWhatArrives(arriving);
@@ -289,6 +291,7 @@ TEST(IncomingReadTest, OneThatArrivesIsReadAsFarAsThereIsRoom) {
   EXPECT_EQ(piece.data(), ring);
   EXPECT_EQ(piece.size(), kChunk);
   EXPECT_FALSE(read.CanReadOn()) << "it is being parsed";
+  arriving->StopParsing();
 }
 
 TEST(IncomingReadTest, WhatComesOfOneThatWasAbandonedDoesNotCount) {

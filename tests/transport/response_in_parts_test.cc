@@ -79,6 +79,23 @@ class ResponseInPartsTest : public ::testing::TestWithParam<Api> {
     answer_.memory.reset();
   }
 
+  // The call that came first gets its answer in halves, the others theirs in
+  // between, as the notification tells.
+  void AnswerInParts(absl::Notification& others_have_theirs) {
+    answer_ = server_.AnswerGrowing(message_);
+    answer_.message->SetWritten(message_.size() / 2);
+    absl::SleepFor(absl::Milliseconds(5));
+    server_.Answer();
+    EXPECT_TRUE(
+        others_have_theirs.WaitForNotificationWithTimeout(absl::Seconds(20)));
+    EXPECT_FALSE(done_->HasBeenNotified());
+    answer_.message->SetWritten(message_.size());
+    answer_.memory.reset();
+    ASSERT_TRUE(IsOver());
+    EXPECT_TRUE(status_.ok()) << status_.error_message();
+    EXPECT_TRUE(response_.SerializeAsString() == message_);
+  }
+
   bool IsOver() {
     return done_->WaitForNotificationWithTimeout(absl::Seconds(20));
   }
@@ -242,17 +259,7 @@ TEST_P(ResponseInPartsTest, ACallInACallbackGoesOnMeanwhile) {
           called_back.Notify();
         });
     ASSERT_TRUE(Eventually([&] { return server_.opened() == before + 3; }));
-    answer_ = server_.AnswerGrowing(message_);
-    answer_.message->SetWritten(message_.size() / 2);
-    absl::SleepFor(absl::Milliseconds(5));
-    server_.Answer();
-    EXPECT_TRUE(called_back.WaitForNotificationWithTimeout(absl::Seconds(20)));
-    EXPECT_FALSE(done_->HasBeenNotified());
-    answer_.message->SetWritten(message_.size());
-    answer_.memory.reset();
-    ASSERT_TRUE(IsOver());
-    EXPECT_TRUE(status_.ok()) << status_.error_message();
-    EXPECT_TRUE(response_.SerializeAsString() == message_);
+    AnswerInParts(called_back);
   }
 }
 
@@ -281,17 +288,7 @@ TEST_P(ResponseInPartsTest, ACallInACallbackInACallbackGoesOnMeanwhile) {
   ASSERT_TRUE(Eventually([&] { return server_.opened() == 3; }));
   server_.AnswerOldest();
   ASSERT_TRUE(Eventually([&] { return server_.opened() == 4; }));
-  answer_ = server_.AnswerGrowing(message_);
-  answer_.message->SetWritten(message_.size() / 2);
-  absl::SleepFor(absl::Milliseconds(5));
-  server_.Answer();
-  EXPECT_TRUE(called_back.WaitForNotificationWithTimeout(absl::Seconds(20)));
-  EXPECT_FALSE(done_->HasBeenNotified());
-  answer_.message->SetWritten(message_.size());
-  answer_.memory.reset();
-  ASSERT_TRUE(IsOver());
-  EXPECT_TRUE(status_.ok()) << status_.error_message();
-  EXPECT_TRUE(response_.SerializeAsString() == message_);
+  AnswerInParts(called_back);
 }
 
 }  // namespace
