@@ -347,8 +347,12 @@ bool Poller::HandleCompletions() {
     HandleCompletion(completions_[next_completion_++]);
     if (!turnstile_.HeldByMe()) return false;
   } while (next_completion_ < completion_count_);
-  swept_ += completion_count_;
-  if (completion_count_ < kCompletionBatch || swept_ >= cq_->depth()) {
+  // A callback's thread may have come here itself, for this very batch.
+  if (completion_count_ == 0) return true;
+  const int count = std::exchange(completion_count_, 0);
+  next_completion_ = 0;
+  swept_ += count;
+  if (count < kCompletionBatch || swept_ >= cq_->depth()) {
     swept_ = 0;
     if (sweep_is_awaited_) OnSwept();
   }
