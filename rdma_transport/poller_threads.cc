@@ -2,12 +2,16 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "rdma_transport/poller.h"
 #include "rdma_transport/poller_monitor.h"
+#include "rpc/logging.h"
 
 namespace rdma {
 namespace {
@@ -163,7 +167,18 @@ void Poller::SendKeeper() {
   } else if (keepers_.size() < kMaxKeepers) {
     coming_keepers_.fetch_add(1, std::memory_order_seq_cst);
     active_keepers_.fetch_add(1, std::memory_order_seq_cst);
-    keepers_.emplace_back([this] { KeeperMain(); });
+    try {
+      keepers_.emplace_back([this] { KeeperMain(); });
+    } catch (const std::system_error& error) {
+      // The monitor tries again.
+      coming_keepers_.fetch_sub(1, std::memory_order_seq_cst);
+      active_keepers_.fetch_sub(1, std::memory_order_seq_cst);
+      static auto* const limiter = new rpc::LogLimiter(absl::Seconds(10));
+      if (limiter->Allow()) {
+        rpc::Log(rpc::LogLevel::kWarning,
+                 absl::StrCat("no thread to drive a poller: ", error.what()));
+      }
+    }
   }
 }
 
