@@ -285,7 +285,9 @@ class Connection final : public PolledConnection,
   void ExpireOffers(const OfferKey& key, bool wanted);
   void ScheduleOfferTimer();
   void OnOfferTimer();
-  void StartRead(const FrameView& view, Call& call, bool opens);
+  // `buffer`: what `view` is of.
+  void StartRead(const FrameView& view, rpc::Buffer&& buffer, Call& call,
+                 bool opens);
   absl::Status CheckOfferLimits(const IncomingRead& read) const;
   // False: the message is to be read as a whole.
   bool StartArriving(const FrameView& view, Call& call, IncomingRead& read);

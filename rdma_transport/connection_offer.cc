@@ -283,7 +283,8 @@ absl::Status Connection::CheckOfferLimits(const IncomingRead& read) const {
   return absl::OkStatus();
 }
 
-void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
+void Connection::StartRead(const FrameView& view, rpc::Buffer&& buffer,
+                           Call& call, bool opens) {
   HeldFrame* const held = delivery_->Hold(call, opens);
   held->header.assign(reinterpret_cast<const char*>(view.header.data()),
                       view.header.size());
@@ -318,7 +319,10 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
     if (parse_at_once) read->TakeHeld();
     reads_.push_back(std::move(read));
     poller_->MarkDirty(this);
-    if (parse_at_once) delivery_->DeliverArriving(call);
+    if (parse_at_once) {
+      buffer.reset();
+      delivery_->DeliverArriving(call);
+    }
     return;
   }
   waiting_reads_.push_back({std::move(read), Poller::NowNs() + kMemoryWaitNs});
@@ -332,7 +336,7 @@ void Connection::StartRead(const FrameView& view, Call& call, bool opens) {
 bool Connection::MayDeliverArriving(const FrameView& view, const Call& call,
                                     const HeldFrame& held) const {
   return view.fields.detail == 0 && !poller_->callbacks_wait() && !call.busy &&
-         &call.inbox.front() == &held;
+         call.sent_count == 0 && &call.inbox.front() == &held;
 }
 
 bool Connection::StartArriving(const FrameView& view, Call& call,

@@ -212,7 +212,9 @@ void Connection::OnOpen(const FrameView& view, rpc::Buffer&& buffer) {
     return;
   }
   if (!view.has(kEnd) && !TakeWindow(view, *call)) return;
-  if (view.has_offer()) return StartRead(view, *call, /*opens=*/true);
+  if (view.has_offer()) {
+    return StartRead(view, std::move(buffer), *call, /*opens=*/true);
+  }
   if (CheckEagerLimits(view, *call)) {
     Deliver(*call, view, std::move(buffer), /*opens=*/true);
   }
@@ -246,7 +248,9 @@ void Connection::OnData(const FrameView& view, rpc::Buffer&& buffer,
   }
   if (!view.has(kEnd) && !TakeWindow(view, *call)) return;
   call->received_end = view.has(kEnd);
-  if (view.has_offer()) return StartRead(view, *call, /*opens=*/false);
+  if (view.has_offer()) {
+    return StartRead(view, std::move(buffer), *call, /*opens=*/false);
+  }
   if (!CheckEagerLimits(view, *call)) return;
   // Also closes it, but for its last callbacks.
   if (ends_call && !call->busy && call->inbox.empty()) FinishCall(*call);

@@ -266,6 +266,9 @@ bool ClientUnaryCall::ParseArriving(ArrivingMessage& message) {
     arrival = DecodeArriving(message, response_.lite(), &error);
   } catch (const std::bad_alloc&) {
     error = NoMemoryToParse(message.total_bytes());
+  } catch (...) {
+    LogThrown("parsing a response", std::current_exception());
+    error = Status(StatusCode::INTERNAL, "parsing the response threw");
   }
   // OnClosed tells why one was cut off.
   if (arrival == Arrival::kMalformed) {
