@@ -28,9 +28,9 @@ class CallDelivery final : public CallDeliverer {
   // in the call's order.
   void Keep(Call& call, rpc::IncomingFrame& frame, bool opens);
 
-  // Whether the first message of a server's new call, or the last one of a
-  // client's, may be delivered as an ArrivingMessage: the one's by whom it may
-  // concern, the other's at once, here.
+  // Whether the message that opened a server's call, or the last one of a
+  // client's, may be delivered as an ArrivingMessage: the client's at once, by
+  // DeliverArriving on this thread.
   bool TakesArriving(const Call& call) const {
     return call.is_client ? call.sink->ParsesWhatArrives()
                           : server_sink_->ParsesWhatArrives(call.method);
