@@ -40,7 +40,7 @@ constexpr int64_t kServerLimit = 3500;
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
 constexpr int64_t kClientLimit = 16200;
-constexpr int64_t kServerLimit = 17970;
+constexpr int64_t kServerLimit = 18150;
 #endif
 
 // From the test's working directory, the root of its runfiles.
