@@ -53,19 +53,23 @@ void CallDelivery::DeliverLast(Call& call, rpc::IncomingFrame& frame) {
   }
 }
 
-void CallDelivery::DeliverArriving(Call& call) {
-  const std::unique_ptr<HeldFrame> held = call.inbox.pop_front();
-  SetHeader(*held);
+template <typename Callback>
+void CallDelivery::RunCallback(Call& call, bool quick, Callback callback) {
   call.busy = true;
-  const auto deliver = [&] {
-    call.sink->OnFrame(held->frame);
-    held->arriving->StopParsing();
-  };
-  if (poller_->RunCallback(/*quick=*/false, deliver)) {
+  if (poller_->RunCallback(quick, callback)) {
     AfterCallback(call, /*at_tail=*/true);
   } else {
     poller_->Run([this, &call] { AfterCallback(call, /*at_tail=*/false); });
   }
+}
+
+void CallDelivery::DeliverArriving(Call& call) {
+  const std::unique_ptr<HeldFrame> held = call.inbox.pop_front();
+  SetHeader(*held);
+  RunCallback(call, /*quick=*/false, [&] {
+    call.sink->OnFrame(held->frame);
+    held->arriving->StopParsing();
+  });
 }
 
 HeldFrame* CallDelivery::Hold(Call& call, bool opens) {
@@ -135,24 +139,13 @@ void CallDelivery::DeliverNext(Call& call) {
     return;
   }
   --call.sent_count;
-  call.busy = true;
-  const auto notify = [&call] { call.sink->OnSent(); };
-  if (poller_->RunCallback(call.quick_sink, notify)) {
-    AfterCallback(call, /*at_tail=*/true);
-  } else {
-    poller_->Run([this, &call] { AfterCallback(call, /*at_tail=*/false); });
-  }
+  RunCallback(call, call.quick_sink, [&call] { call.sink->OnSent(); });
 }
 
 void CallDelivery::DeliverFrame(Call& call, rpc::IncomingFrame& frame) {
   assert(frame.arriving == nullptr);
-  call.busy = true;
-  const auto deliver = [&call, &frame] { call.sink->OnFrame(frame); };
-  if (!poller_->RunCallback(call.quick_sink, deliver)) {
-    poller_->Run([this, &call] { AfterCallback(call, /*at_tail=*/false); });
-    return;
-  }
-  AfterCallback(call, /*at_tail=*/true);
+  RunCallback(call, call.quick_sink,
+              [&call, &frame] { call.sink->OnFrame(frame); });
 }
 
 void CallDelivery::DeliverOpen(Call& call, rpc::IncomingFrame& frame,

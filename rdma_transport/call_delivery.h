@@ -79,6 +79,9 @@ class CallDelivery final : public CallDeliverer {
   void DeliverNext(Call& call) override;
 
  private:
+  // Runs one of the call's, after which it may have another.
+  template <typename Callback>
+  void RunCallback(Call& call, bool quick, Callback callback);
   void DeliverFrame(Call& call, rpc::IncomingFrame& frame);
   void DeliverClosed(Call& call);
   void AfterOpen(Call& call, rpc::CallSink* sink, bool at_tail);

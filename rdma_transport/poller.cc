@@ -190,14 +190,6 @@ Poller::LeftBehind Poller::OpenForOthers() {
   }
 }
 
-bool Poller::NudgeWaiter() {
-  if (waiter_count_.load(std::memory_order_seq_cst) == 0) return false;
-  absl::MutexLock lock(&waiters_mutex_);
-  rpc::Event* const waiter = FirstWaiter();
-  if (waiter != nullptr) waiter->Nudge();
-  return waiter != nullptr;
-}
-
 bool Poller::Leave() {
   const LeftBehind left = OpenForOthers();
   if (NudgeWaiter()) return true;

@@ -49,6 +49,14 @@ bool Poller::SomebodyWaits() const {
   return FirstWaiter() != nullptr;
 }
 
+bool Poller::NudgeWaiter() {
+  if (waiter_count_.load(std::memory_order_seq_cst) == 0) return false;
+  absl::MutexLock lock(&waiters_mutex_);
+  rpc::Event* const waiter = FirstWaiter();
+  if (waiter != nullptr) waiter->Nudge();
+  return waiter != nullptr;
+}
+
 void Poller::WaitForTurn(rpc::Event& event) {
   {
     absl::MutexLock lock(&waiters_mutex_);
