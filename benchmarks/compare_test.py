@@ -15,20 +15,25 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 # pylint: disable=wrong-import-position
 import compare
+import comparison
 
-# Prints what it is asked for: latency NS, rate RATE, bandwidth GB times the size.
+# Prints what it is asked for, each figure so many times the size.
 FAKE = """\
-#!/usr/bin/env python3
-import json, os, sys
-name = os.path.basename(sys.argv[0])
-flags = dict(word[2:].partition("=")[::2] for word in sys.argv[1:])
-figures = {"rpc_bench": 100, "ucx_bench": 200, "grpc_bench": 50, "floor_bench": 400}
-for size in map(int, flags["payload_bytes"].split(",")):
-    value = figures[name] * size * int(flags["concurrency"])
-    value *= 3 if "attachment" in flags else 7 if "raw" in flags else 1
-    value *= 11 if "working_set_bytes" in flags else 1
-    print(json.dumps({"payload_bytes": size, "errors": ERRORS, "p50_ns": value,
-                      "rate_per_s": value, "gigabytes_per_s": value}))
+#!/bin/sh
+case ${0##*/} in rpc_bench) times=100 ;; ucx_bench) times=200 ;; grpc_bench) times=50 ;;
+  *) times=400 ;; esac
+for word; do
+  case $word in
+    --payload_bytes=*) size=${word#*=} ;;
+    --concurrency=*) times=$((times * ${word#*=})) ;;
+    --attachment) times=$((times * 3)) ;;
+    --raw) times=$((times * 7)) ;;
+    --working_set_bytes=*) times=$((times * 11)) ;;
+  esac
+done
+value=$((times * size))
+echo "{\\"payload_bytes\\": $size, \\"errors\\": ERRORS, \\"p50_ns\\": $value,"\
+  "\\"rate_per_s\\": $value, \\"gigabytes_per_s\\": $value}"
 """
 
 
@@ -75,6 +80,64 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(compare.size_name(64), "64 B")
         self.assertEqual(compare.size_name(1 << 16), "64 KiB")
         self.assertEqual(compare.size_name(1 << 26), "64 MiB")
+
+
+class RunnerAt(compare.Runner):
+    """One whose CPUs have the given distances, and whose programs print how many ran."""
+
+    def __init__(self, distances):
+        self.lines = []
+        super().__init__(None, comparison.Comparison(), self.lines.append)
+        self.distances = list(distances)
+        self.runs = 0
+
+    def distance(self):
+        return self.distances.pop(0)
+
+    def run(self, task):
+        self.runs += 1
+        return {"p50_ns": self.runs}
+
+
+class DistanceTest(unittest.TestCase):
+    TASKS = [compare.Task(program, "latency", 64) for program in (compare.VERBENA, compare.UCX)]
+
+    def run_at(self, distances):
+        """The runner afterwards, and of its lines the figures and the marks."""
+        runner = RunnerAt(distances)
+        runner.run_together(self.TASKS)
+        self.assertEqual(runner.distances, [])
+        return runner, [(line["p50_ns"], line["alike"], line["attempt"]) for line in runner.lines]
+
+    def test_once_where_it_stays(self):
+        runner, lines = self.run_at([100, 124, 110])
+        self.assertEqual(lines, [(1, True, 1), (2, True, 1)])
+        self.assertEqual(runner.lines[1]["distance_ns"], [124, 110])
+
+    def test_again_where_it_changed(self):
+        for changed in ([100, 100, 130], [130, 100, 100], [100, 130, 100]):
+            runner, lines = self.run_at(changed + [500, 500, 500])
+            self.assertEqual(lines, [(3, True, 2), (4, True, 2)])
+            self.assertEqual(runner.figures.spread("verbena: round trip 64 B").median, 3)
+
+    def test_where_it_never_stays_the_one_in_which_it_changed_least(self):
+        _, lines = self.run_at([100, 100, 200, 100, 150, 100, 100, 300, 100])
+        self.assertEqual(lines, [(3, False, 2), (4, False, 2)])
+
+    def test_a_ratio_is_of_rounds_that_are_alike(self):
+        figures = comparison.Comparison()
+        for ours, theirs, alike in ((1, 1, True), (8, 1, False), (9, 1, False), (3, 1, True)):
+            figures.add("ours", ours, alike)
+            figures.add("theirs", theirs)
+        self.assertEqual(figures.ratio("ours", "theirs"), (2, 1, 3))
+        self.assertEqual(figures.spread("ours"), (5.5, 1, 9))
+
+    def test_of_all_rounds_where_none_is(self):
+        figures = comparison.Comparison()
+        for ours in (1, 5, 6):
+            figures.add("ours", ours, alike=False)
+            figures.add("theirs", 1)
+        self.assertEqual(figures.ratio("ours", "theirs").median, 5)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,16 @@
     comparison.ratio("rpc round trip", "ib_send_lat").median
 
 A ratio is taken within each round, where both sides saw the same machine, and the
-median of the rounds' ratios is what counts.
+median of the rounds' ratios is what counts. A value for which they may not have
+(`add(..., alike=False)`) counts only where there is nothing better: a ratio is of the
+rounds in which both values are alike, of all rounds where there is none.
 """
 
 import collections
 import statistics
 
 Spread = collections.namedtuple("Spread", "median low high")
+Value = collections.namedtuple("Value", "value alike")
 # Of the table: a figure's name, its unit, and the name of what it is compared with.
 Row = collections.namedtuple("Row", "name unit floor")
 
@@ -27,18 +30,19 @@ class Comparison:
     def __init__(self):
         self.values = collections.defaultdict(list)
 
-    def add(self, name, value):
-        self.values[name].append(value)
+    def add(self, name, value, alike=True):
+        self.values[name].append(Value(value, alike))
 
     def has(self, name):
         return name in self.values
 
     def spread(self, name):
-        return spread_of(self.values[name])
+        return spread_of([value for value, _ in self.values[name]])
 
     def ratio(self, name, floor):
-        pairs = zip(self.values[name], self.values[floor], strict=True)
-        return spread_of([ours / theirs for ours, theirs in pairs])
+        pairs = list(zip(self.values[name], self.values[floor], strict=True))
+        alike = [pair for pair in pairs if all(value.alike for value in pair)]
+        return spread_of([ours.value / theirs.value for ours, theirs in alike or pairs])
 
 
 def table(comparison, rows):
