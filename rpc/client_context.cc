@@ -37,6 +37,10 @@ class ClientContext::Parent {
   std::shared_ptr<internal::ChildCall> self_;  // null: not to be cancelled
 };
 
+// Here, for the compiler's tuning (tools/cc_library.bzl) to be this library's
+// and not its user's.
+ClientContext::ClientContext() = default;
+
 ClientContext::SentMetadata::SentMetadata() = default;
 ClientContext::SentMetadata::~SentMetadata() = default;
 

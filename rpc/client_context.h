@@ -59,7 +59,7 @@ class ClientContextTestPeer;
 
 class ClientContext {
  public:
-  ClientContext() = default;
+  ClientContext();
   ClientContext(const ClientContext&) = delete;
   ClientContext& operator=(const ClientContext&) = delete;
 

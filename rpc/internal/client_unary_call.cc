@@ -314,6 +314,59 @@ void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
   if (before & ClientContext::kStarted) Done(/*elsewhere=*/false);
 }
 
+namespace {
+
+// A large response is parsed by the waiting thread, not by the one that drives,
+// which other calls need; where it is the same, while the response arrives.
+class BlockingCall final : public ClientUnaryCall {
+ public:
+  Status Run(ChannelInterface* channel, const RpcMethod& method,
+             ClientContext* context, ConstMessageRef request,
+             MessageRef response) {
+    const CallTarget& target = channel->call_target();
+    if (ABSL_PREDICT_FALSE(target.transport == nullptr)) {
+      return RunWithoutTransport(channel, method, context, request, response);
+    }
+    Start(target, method.number(), context, request, response,
+          /*done_on_other_thread=*/false);
+    target.transport->Wait(done_);
+    if (ABSL_PREDICT_FALSE(!large_response_.empty())) DecodeLarge(response);
+    return TakeStatus();
+  }
+
+ private:
+  Status RunWithoutTransport(ChannelInterface* channel, const RpcMethod& method,
+                             ClientContext* context, ConstMessageRef request,
+                             MessageRef response);
+  bool TakeLargeResponse(BufferChain& message) override {
+    large_response_ = std::move(message);
+    return true;
+  }
+  // Where this thread drives, and waits for nothing else meanwhile: it drives
+  // on while it parses, but for callbacks.
+  bool ParsesWhatArrives() const override {
+    return OnItsThread() && CallbackScope::innermost() == scope_ &&
+           has_protobuf_response();
+  }
+  void DecodeLarge(MessageRef response);
+  bool OnItsThread() const { return CallbackScope::ThisThread() == thread_; }
+  void OnDone() override {
+    if (OnItsThread()) {
+      done_.SetByWaiter();
+    } else {
+      done_.Set();
+    }
+  }
+  void DoneElsewhere() override { done_.Set(); }
+  bool IsQuick() const override { return true; }
+
+  // The one that waits, and the callback in which it does.
+  const void* const thread_ = CallbackScope::ThisThread();
+  const CallbackScope* const scope_ = CallbackScope::innermost();
+  Event done_;
+  BufferChain large_response_;
+};
+
 Status BlockingCall::RunWithoutTransport(ChannelInterface* channel,
                                          const RpcMethod& method,
                                          ClientContext* context,
@@ -334,6 +387,14 @@ void BlockingCall::DecodeLarge(MessageRef response) {
   if (!DecodeAnyMessage(large_response_, response, &error)) {
     SetStatus(std::move(error));
   }
+}
+
+}  // namespace
+
+Status RunBlockingCall(ChannelInterface* channel, const RpcMethod& method,
+                       ClientContext* context, ConstMessageRef request,
+                       MessageRef response) {
+  return BlockingCall().Run(channel, method, context, request, response);
 }
 
 // What it throws is left behind, and the process goes on, as in gRPC.

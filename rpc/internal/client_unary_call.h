@@ -29,11 +29,9 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/base/optimization.h"
 #include "rpc/buffer.h"
 #include "rpc/channel_interface.h"
 #include "rpc/client_context.h"
-#include "rpc/internal/callback_scope.h"
 #include "rpc/internal/executor.h"
 #include "rpc/internal/free_list.h"
 #include "rpc/internal/message_codec.h"
@@ -125,58 +123,6 @@ class ClientUnaryCall : public CallSink {
   Status status_;
 };
 
-// The calling thread waits, and drives the transport meanwhile. A large
-// response is parsed by the waiting thread, not by the one that drives, which
-// other calls need; where it is the same, while the response arrives.
-class BlockingCall final : public ClientUnaryCall {
- public:
-  Status Run(ChannelInterface* channel, const RpcMethod& method,
-             ClientContext* context, ConstMessageRef request,
-             MessageRef response) {
-    const CallTarget& target = channel->call_target();
-    if (ABSL_PREDICT_FALSE(target.transport == nullptr)) {
-      return RunWithoutTransport(channel, method, context, request, response);
-    }
-    Start(target, method.number(), context, request, response,
-          /*done_on_other_thread=*/false);
-    target.transport->Wait(done_);
-    if (ABSL_PREDICT_FALSE(!large_response_.empty())) DecodeLarge(response);
-    return TakeStatus();
-  }
-
- private:
-  Status RunWithoutTransport(ChannelInterface* channel, const RpcMethod& method,
-                             ClientContext* context, ConstMessageRef request,
-                             MessageRef response);
-  bool TakeLargeResponse(BufferChain& message) override {
-    large_response_ = std::move(message);
-    return true;
-  }
-  // Where this thread drives, and waits for nothing else meanwhile: it drives
-  // on while it parses, but for callbacks.
-  bool ParsesWhatArrives() const override {
-    return OnItsThread() && CallbackScope::innermost() == scope_ &&
-           has_protobuf_response();
-  }
-  void DecodeLarge(MessageRef response);
-  bool OnItsThread() const { return CallbackScope::ThisThread() == thread_; }
-  void OnDone() override {
-    if (OnItsThread()) {
-      done_.SetByWaiter();
-    } else {
-      done_.Set();
-    }
-  }
-  void DoneElsewhere() override { done_.Set(); }
-  bool IsQuick() const override { return true; }
-
-  // The one that waits, and the callback in which it does.
-  const void* const thread_ = CallbackScope::ThisThread();
-  const CallbackScope* const scope_ = CallbackScope::innermost();
-  Event done_;
-  BufferChain large_response_;
-};
-
 // Calls a function. From a free list; keeps the channel alive.
 class CallbackCall final : public ClientUnaryCall,
                            public FreeListNode,
@@ -199,6 +145,11 @@ class CallbackCall final : public ClientUnaryCall,
   std::function<void(Status)> callback_;
 };
 
+// The calling thread waits, and drives the transport meanwhile.
+Status RunBlockingCall(ChannelInterface* channel, const RpcMethod& method,
+                       ClientContext* context, ConstMessageRef request,
+                       MessageRef response);
+
 // The template arguments after Response are for the shape of gRPC's generated
 // code and are not used.
 template <class Request, class Response, class BaseRequest = Request,
@@ -206,7 +157,7 @@ template <class Request, class Response, class BaseRequest = Request,
 Status BlockingUnaryCall(ChannelInterface* channel, const RpcMethod& method,
                          ClientContext* context, const Request& request,
                          Response* response) {
-  return BlockingCall().Run(channel, method, context, request, response);
+  return RunBlockingCall(channel, method, context, request, response);
 }
 
 template <class Request, class Response, class BaseRequest = Request,
