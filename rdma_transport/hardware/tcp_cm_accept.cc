@@ -77,11 +77,12 @@ void TcpConnectionManager::DestroyHalfOpenOf(const Id* listener) {
   for (Id* const id : orphans) Destroy(id);
 }
 
-std::optional<CmEvent> TcpConnectionManager::OnRequest(Id* id) {
+std::optional<CmEvent> TcpConnectionManager::OnRequest(Id* id, bool last_look) {
   absl::StatusOr<std::optional<SetupMessage>> request =
       id->reader.Read(id->socket.get());
-  if (request.ok() && !request->has_value()) return std::nullopt;
-  if (!request.ok() || (*request)->kind != SetupMessage::Kind::kRequest) {
+  const bool is_there = request.ok() && request->has_value();
+  if (request.ok() && !is_there && !last_look) return std::nullopt;
+  if (!is_there || (*request)->kind != SetupMessage::Kind::kRequest) {
     Destroy(id);  // no client of ours
     return std::nullopt;
   }

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 
 #include <cerrno>
 #include <utility>
@@ -62,7 +63,9 @@ void TcpConnectionManager::Destroy(CmId* cm_id) {
   deadlines_->Clear(id);
   if (id->half_open.has_value()) half_open_.erase(*id->half_open);
   if (id->state == Id::State::kListening) DestroyHalfOpenOf(id);
-  // Closing the socket takes it out of the epoll set: nobody else has it.
+  // Closing the socket does neither where a forked process has it, too.
+  Unwatch(id);
+  shutdown(id->socket.get(), SHUT_RDWR);
   ids_.erase(id);
 }
 
@@ -94,7 +97,7 @@ std::optional<CmEvent> TcpConnectionManager::OnReady(Id* id) {
     case Id::State::kAwaitingAnswer:
       return OnAnswer(id);
     case Id::State::kHalfOpen:
-      return OnRequest(id);
+      return OnRequest(id, /*last_look=*/false);
     case Id::State::kAccepted:
       return OnClientReady(id);
     case Id::State::kConnected:
@@ -109,6 +112,8 @@ std::optional<CmEvent> TcpConnectionManager::OnReady(Id* id) {
   return std::nullopt;
 }
 
+// What has come counts, late as it is looked at: the one who is late may be
+// this process, which did not run.
 std::optional<CmEvent> TcpConnectionManager::OnDeadline(Id* id) {
   switch (id->state) {
     case Id::State::kFailing:
@@ -120,14 +125,14 @@ std::optional<CmEvent> TcpConnectionManager::OnDeadline(Id* id) {
                   " did not answer in time: check that the host is up and that "
                   "no firewall drops TCP to that port")));
     case Id::State::kAwaitingAnswer:
+      if (std::optional<CmEvent> event = OnAnswer(id)) return event;
       return FailConnect(
           id, absl::DeadlineExceededError(absl::StrCat(
                   id->peer.ToString(),
                   " did not answer in time: its process may be stopped, or too "
                   "busy to accept connections")));
     case Id::State::kHalfOpen:
-      Destroy(id);
-      return std::nullopt;
+      return OnRequest(id, /*last_look=*/true);
     default:
       return std::nullopt;
   }

@@ -85,7 +85,9 @@ class TcpConnectionManager final : public ConnectionManager {
   void OnListenerReady(Id* listener);
   UniqueFd TakeOneFromBacklog(Id* listener);
   void AddHalfOpen(Id* listener, UniqueFd socket);
-  std::optional<CmEvent> OnRequest(Id* id);
+  // Destroys an id whose peer sent something else, or nothing until the last
+  // look.
+  std::optional<CmEvent> OnRequest(Id* id, bool last_look);
   std::optional<CmEvent> OnClientReady(Id* id);
   void DestroyHalfOpenOf(const Id* listener);
 

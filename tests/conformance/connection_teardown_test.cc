@@ -2,7 +2,11 @@
 // every order, and a listener that goes on serving. Method: break it off, then
 // connect once more. rdma_destroy_id(3), rdma_disconnect(3).
 #include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <optional>
 
 #include "tests/conformance/connection_fixture.h"
@@ -186,6 +190,28 @@ TEST_P(ConnectionTeardownTest, NoEventNamesADestroyedId) {
   server().manager().Destroy(link.server_id);
   pump().ExpectSilence(&server().manager());
   client().DestroyQp(link.client);
+}
+
+// A program that has forked has its descriptors twice.
+TEST_P(ConnectionTeardownTest, AForkedChildKeepsNoConnectionOpen) {
+  StartAndAwaitRequest();
+  ibv_qp* qp = server().CreateQp({});
+  ASSERT_TRUE(server().manager().Accept(request_.id, qp, {}).ok());
+  Expect(client(), Type::kEstablished);
+  Expect(server(), Type::kEstablished);
+  const pid_t child = fork();
+  if (child == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    for (;;) pause();
+  }
+  ASSERT_GT(child, 0);
+  server().DestroyQp(qp);
+  server().manager().Destroy(request_.id);
+  EXPECT_EQ(Expect(client(), Type::kDisconnected).id, id_);
+  DropClient();
+  ExpectListenerWorks();
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
 }
 
 }  // namespace
