@@ -79,19 +79,24 @@ TEST_P(ConnectionTest, RefusesMorePrivateDataThanFits) {
 TEST_P(ConnectionTest, WaitsForEverWhereItMay) {
   CmId* listener = Listen();
   ASSERT_NE(listener, nullptr);
-  const auto connect = [&](absl::Duration timeout) {
+  const auto connect = [&](absl::Duration timeout, const std::string& name) {
     absl::StatusOr<CmId*> id = client().manager().Connect(
-        listener->local_address(), client().CreateQp({}), {}, timeout, nullptr);
+        listener->local_address(), client().CreateQp({}),
+        {.private_data = name}, timeout, nullptr);
     EXPECT_TRUE(id.ok()) << id.status();
     return id.ok() ? *id : nullptr;
   };
   for (const absl::Duration timeout :
        {absl::InfiniteDuration(), absl::Hours(24 * 365 * 300)}) {
-    CmId* patient = connect(timeout);
-    const CmEvent request = Expect(server(), Type::kConnectRequest);
-    ASSERT_NE(request.id, nullptr);
+    CmId* patient = connect(timeout, "patient");
+    // That of the hasty one of before may come late.
+    CmEvent request;
+    do {
+      request = Expect(server(), Type::kConnectRequest);
+      ASSERT_NE(request.id, nullptr);
+    } while (!request.private_data.starts_with("patient"));
     // The server lets another one wait for too long.
-    CmId* hasty = connect(absl::Milliseconds(1));
+    CmId* hasty = connect(absl::Milliseconds(1), "hasty");
     EXPECT_EQ(Expect(client(), Type::kConnectFailed).id, hasty);
     ASSERT_TRUE(
         server().manager().Accept(request.id, server().CreateQp({}), {}).ok());

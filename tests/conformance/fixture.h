@@ -51,13 +51,16 @@ namespace rdma::conformance {
                            })
 
 // How to make a connection; what is not said is the default of its type. Sends
-// wait for receives for ever, so that no test depends on how fast it posts
-// them.
+// wait for receives for ever, and 0.27 s for each acknowledgement, so that no
+// test depends on how fast it posts them, or on whether the machine is busy.
+inline ConnectionParameters PatientParameters() {
+  return {.rnr_retry_count = 7, .timeout = 16};
+}
 struct LinkOptions {
   QpOptions client;
   QpOptions server;
-  ConnectionParameters client_parameters = {.rnr_retry_count = 7};
-  ConnectionParameters server_parameters = {.rnr_retry_count = 7};
+  ConnectionParameters client_parameters = PatientParameters();
+  ConnectionParameters server_parameters = PatientParameters();
 };
 
 // A connected pair of QPs and the ids that connected them.

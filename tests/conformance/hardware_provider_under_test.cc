@@ -81,6 +81,8 @@ void DescribeRxe(ProviderUnderTest* rxe) {
   deviations.destroys_qps_with_windows = false;
   // Nobody wakes its send queue.
   deviations.goes_on_after_draining = false;
+  // Waits for ever.
+  deviations.resends_fenced_requests = false;
   // One QP at a time.
   deviations.interleaves_connections = false;
 }

@@ -103,6 +103,11 @@ struct Deviations {
   // post.
   bool goes_on_after_draining = true;
 
+  // Whether a fenced message that finds no receive is sent again though a READ
+  // was posted behind it. rxe begins the READ while the receiver is not ready,
+  // and the fence then waits for that, which stands behind it.
+  bool resends_fenced_requests = true;
+
   // Whether max_recv_wr, max_wr, cqe, ... are enforced as CreateQp and its like
   // returned them. A device that rounds up silently takes more.
   bool exact_queue_depths = true;

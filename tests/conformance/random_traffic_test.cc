@@ -249,7 +249,7 @@ void RandomTrafficTest::PostRandomRequest(Direction& direction) {
   if (pending.opcode != IBV_WC_RDMA_READ && bytes <= 64 && Below(2) == 0) {
     request.Inline();
   }
-  if (Below(8) == 0) request.Fence();
+  if (Below(8) == 0 && deviations().resends_fenced_requests) request.Fence();
   if (!pending.signaled) request.Unsignaled();
   const int error = Post(direction.from, request);
   ASSERT_EQ(error, 0) << "request " << id;

@@ -81,6 +81,25 @@ TEST_P(ReceiverNotReadyTest, WaitsForEverWithSevenRetries) {
   EXPECT_EQ(target_.bytes(0, 2000), buffer_.bytes(0, 2000));
 }
 
+// What is behind a fenced message does not hold it up when it is sent again.
+TEST_P(ReceiverNotReadyTest, AFencedMessageWaitsForNothingBehindIt) {
+  if (!deviations().resends_fenced_requests) {
+    GTEST_SKIP() << "this device waits for the READ behind a fenced message";
+  }
+  ASSERT_TRUE(ConnectWithRetries(7));
+  ASSERT_EQ(0, Post(link_.client, SendWr(1).Sge(buffer_.sge(0, 8)).Fence()));
+  ASSERT_EQ(
+      0,
+      Post(link_.client,
+           ReadWr(2, target_.addr(), target_.rkey()).Sge(buffer_.sge(8, 8))));
+  ExpectSilence(client().send_cq());
+  ASSERT_EQ(0,
+            PostReceive(link_.server, {.wr_id = 3, .sges = {target_.sge()}}));
+  EXPECT_THAT(Await(server().recv_cq()), Received(3, 8));
+  EXPECT_THAT(Await(client().send_cq()), Succeeded(1));
+  EXPECT_THAT(Await(client().send_cq()), Succeeded(2, IBV_WC_RDMA_READ));
+}
+
 // One-sided requests need no receive and so never wait for one.
 TEST_P(ReceiverNotReadyTest, ReadsAndWritesNeedNoReceive) {
   ASSERT_TRUE(ConnectWithRetries(0));

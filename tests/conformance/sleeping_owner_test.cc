@@ -134,7 +134,7 @@ TEST_P(SleepingOwnerTest, AMessageOfBeforeTheConnectionIsReported) {
   // From here on the client's side of the connection is looked at by nobody.
   pump().Unwatch(&client().manager());
   ASSERT_TRUE(
-      server().manager().Accept(request->id, far, {.rnr_retry_count = 7}).ok());
+      server().manager().Accept(request->id, far, PatientParameters()).ok());
   ASSERT_EQ(0, Post(far, SendWr(2)));
   Arm(client().recv_cq());
   ExpectEmpty(client().recv_cq());

@@ -120,7 +120,7 @@ TEST_P(HardwareDeviceTest, ASilentPeerIsGivenUpInTime) {
   EXPECT_EQ(Await(client().send_cq()).status, IBV_WC_RETRY_EXC_ERR);
   const absl::Duration taken = absl::Now() - start;
   EXPECT_GT(taken, absl::Milliseconds(300));
-  EXPECT_LT(taken, absl::Seconds(3));
+  EXPECT_LT(taken, pump().patience() / 2);
   RecordProperty("milliseconds",
                  static_cast<int>(absl::ToInt64Milliseconds(taken)));
 }
@@ -243,7 +243,7 @@ TEST_P(HardwareDeviceTest, AnAbsentHostIsGivenUpInTime) {
   ASSERT_TRUE(id.ok()) << id.status();
   const CmEvent failed = Expect(client(), Type::kConnectFailed);
   // ARP gives it up after 3 s.
-  EXPECT_LT(absl::Now() - start, timeout + absl::Seconds(2));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(3));
   EXPECT_EQ(failed.id, *id);
   EXPECT_THAT(failed.status.code(), AnyOf(absl::StatusCode::kUnavailable,
                                           absl::StatusCode::kDeadlineExceeded));
