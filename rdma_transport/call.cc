@@ -18,7 +18,7 @@ void Call::HoldBack(rpc::OutgoingFrame& frame) {
   held_back->emplace_back(std::move(frame));
 }
 
-void Call::Reset() {
+inline void Call::Reset() {
   Unlink();
   static constexpr CallState kFresh;
   static_cast<CallState&>(*this) = kFresh;

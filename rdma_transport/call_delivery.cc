@@ -174,14 +174,15 @@ void CallDelivery::DeliverOpen(Call& call, rpc::IncomingFrame& frame,
   }
 }
 
-void CallDelivery::AfterOpen(Call& call, rpc::CallSink* sink, bool at_tail) {
+inline void CallDelivery::AfterOpen(Call& call, rpc::CallSink* sink,
+                                    bool at_tail) {
   call.sink = sink;
   call.quick_sink = sink != nullptr && sink->IsQuick();
   std::exchange(call.pinned, nullptr)->Unpin();
   AfterCallback(call, at_tail);
 }
 
-void CallDelivery::AfterCallback(Call& call, bool at_tail) {
+inline void CallDelivery::AfterCallback(Call& call, bool at_tail) {
   call.busy = false;
   if (call.sink == nullptr && !call.closed) {
     call.owner->OnCallRefused(call);
@@ -197,7 +198,7 @@ void CallDelivery::AfterCallback(Call& call, bool at_tail) {
   }
 }
 
-void CallDelivery::DeliverClosed(Call& call) {
+inline void CallDelivery::DeliverClosed(Call& call) {
   call.busy = true;
   const auto close = [&call] {
     if (call.sink != nullptr) call.sink->OnClosed(call.outcome);

@@ -265,7 +265,17 @@ class Connection final : public PolledConnection,
                    std::string_view text = {}, uint8_t flags = 0,
                    uint32_t invalidate_rkey = 0);
   void SendCreditsIfDue();
-  bool PostWorkRequests(ibv_send_wr* first);
+  // Closes the connection where that fails: slots are accounted for, so the QP
+  // is broken.
+  bool PostWorkRequests(ibv_send_wr* first) {
+    ibv_send_wr* bad = nullptr;
+    const int error = ibv_post_send(qp_->get(), first, &bad);
+    if (error == 0) [[likely]]
+      return true;
+    FailPost(error, bad);
+    return false;
+  }
+  void FailPost(int error, const ibv_send_wr* bad);
   bool HasSendRoom(uint32_t count) {
     return send_queue_.HasRoom(count) || GrowSendQueue(count);
   }
@@ -337,8 +347,21 @@ class Connection final : public PolledConnection,
   absl::Status SetExtraReceives(uint32_t wanted);
   void ProtocolError(std::string_view what);
 
-  void AttachCall(Call& call, uint32_t slot);
-  void DetachCall(Call& call);
+  void AttachCall(Call& call, uint32_t slot) {
+    if (slot >= slots_.size()) slots_.resize(slot + 1, nullptr);
+    slots_[slot] = &call;
+    call.slot = slot;
+    call.connection = this;
+    ++live_calls_;
+  }
+  void DetachCall(Call& call) {
+    if (call.connection != this) return;
+    slots_[call.slot] = nullptr;
+    if (is_client_) free_slots_.push_back(call.slot);
+    call.connection = nullptr;
+    --live_calls_;
+    if (state_ == State::kUp) owner_->OnCallGone(*this);
+  }
   void CloseAsPeerGone();
   bool IsAnsweredInFull(const Call& call) const;
   void PostMarker();

@@ -26,23 +26,6 @@ bool Connection::HasFreeSlot() const {
   return !free_slots_.empty() || slots_.size() < peer_max_calls_;
 }
 
-void Connection::AttachCall(Call& call, uint32_t slot) {
-  if (slot >= slots_.size()) slots_.resize(slot + 1, nullptr);
-  slots_[slot] = &call;
-  call.slot = slot;
-  call.connection = this;
-  ++live_calls_;
-}
-
-void Connection::DetachCall(Call& call) {
-  if (call.connection != this) return;
-  slots_[call.slot] = nullptr;
-  if (is_client_) free_slots_.push_back(call.slot);
-  call.connection = nullptr;
-  --live_calls_;
-  if (state_ == State::kUp) owner_->OnCallGone(*this);
-}
-
 void Connection::OpenCall(Call& call, rpc::OutgoingFrame& frame) {
   uint32_t slot;
   if (free_slots_.empty()) {

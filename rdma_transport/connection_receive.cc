@@ -152,7 +152,7 @@ void Connection::RefuseEager(const FrameView& view, Call& call) {
 
 // ---- Server.
 
-const char* Connection::DefineMethod(const FrameView& view) {
+inline const char* Connection::DefineMethod(const FrameView& view) {
   const uint32_t number = view.fields.detail;
   if (view.has(kMethodDefinition)) {
     if (number != methods_.size()) return "a method number out of order";
@@ -168,7 +168,7 @@ const char* Connection::DefineMethod(const FrameView& view) {
   return number < methods_.size() ? nullptr : "an undefined method number";
 }
 
-Call* Connection::CreateServerCall(const FrameView& view) {
+inline Call* Connection::CreateServerCall(const FrameView& view) {
   const Method& method = *methods_[view.fields.detail];
   Call* const call = poller_->calls().Create();
   call->owner = owner_;

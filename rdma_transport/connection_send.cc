@@ -505,19 +505,14 @@ bool Connection::PostBinds(absl::Span<ibv_send_wr> binds, ibv_send_wr* last) {
   return true;
 }
 
-bool Connection::PostWorkRequests(ibv_send_wr* first) {
-  ibv_send_wr* bad = nullptr;
-  const int error = ibv_post_send(qp_->get(), first, &bad);
-  if (error == 0) return true;
-  // Slots are accounted for, so this is a broken QP and not a full queue. What
-  // was pushed for the refused requests never completes.
+void Connection::FailPost(int error, const ibv_send_wr* bad) {
+  // What was pushed for the refused requests never completes.
   uint32_t refused = 0;
   for (; bad != nullptr; bad = bad->next) ++refused;
   send_queue_.Unpush(refused);
   const absl::Status status = VerbsError("ibv_post_send", error);
   rpc::Log(rpc::LogLevel::kError, status.ToString());
   Close(absl::UnavailableError(status.message()));
-  return false;
 }
 
 // SendAtOnce does of this what concerns it.

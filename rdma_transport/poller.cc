@@ -10,6 +10,7 @@
 #include <cassert>
 #include <cerrno>
 
+#include "absl/base/attributes.h"
 #include "absl/memory/memory.h"
 #include "rdma_transport/poller_monitor.h"
 #include "rdma_transport/verbs/verbs_error.h"
@@ -173,23 +174,6 @@ bool Poller::RunLeftTasks() {
   return true;
 }
 
-Poller::LeftBehind Poller::OpenForOthers() {
-  for (;;) {
-    RunTasks();
-    if (!dirty_.empty()) FlushDirty();
-    const LeftBehind left = {.callbacks = ready_head_ != nullptr ||
-                                          next_completion_ < completion_count_,
-                             .calls = calls_.live()};
-    turnstile_.Release();
-    // A task that was left while we held the turnstile is ours to see to: its
-    // thread did not get in.
-    if (tasks_.load(std::memory_order_seq_cst) == nullptr ||
-        !turnstile_.TryEnter()) {
-      return left;
-    }
-  }
-}
-
 bool Poller::Leave() {
   const LeftBehind left = OpenForOthers();
   if (NudgeWaiter()) return true;
@@ -318,7 +302,7 @@ bool Poller::Turn() {
   return busy;
 }
 
-bool Poller::PollCompletions() {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::PollCompletions() {
   if (next_completion_ != completion_count_) return true;
   next_completion_ = completion_count_ = 0;
   const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
@@ -333,7 +317,7 @@ bool Poller::PollCompletions() {
 
 // The rest of a batch is the poller's, not this thread's: a callback may end in
 // another thread's driving on from here.
-bool Poller::HandleCompletions() {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::HandleCompletions() {
   if (next_completion_ == completion_count_) return true;
   do {
     HandleCompletion(completions_[next_completion_++]);
@@ -373,18 +357,23 @@ bool Poller::OnSwept() {
   return next_is_awaited;
 }
 
-void Poller::HandleCompletion(const ibv_wc& wc) {
+ABSL_ATTRIBUTE_NOINLINE bool Poller::FindConnection(uint32_t qp_num) {
+  const auto found = connections_.find(qp_num);
+  if (found == connections_.end()) return false;
+  last_qp_num_ = qp_num;
+  last_connection_ = found->second;
+  return true;
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Poller::HandleCompletion(
+    const ibv_wc& wc) {
   // Receives carry a buffer's address, which is even; sends an odd number.
   const bool is_send = (wc.wr_id & 1) != 0;
-  if (wc.qp_num != last_qp_num_ || last_connection_ == nullptr) {
-    const auto found = connections_.find(wc.qp_num);
-    if (found == connections_.end()) {
-      // The QP is gone; what it received belongs to nobody.
-      if (!is_send) receive_pool_->Discard(wc.wr_id);
-      return;
-    }
-    last_qp_num_ = wc.qp_num;
-    last_connection_ = found->second;
+  if ((wc.qp_num != last_qp_num_ || last_connection_ == nullptr) &&
+      !FindConnection(wc.qp_num)) {
+    // The QP is gone; what it received belongs to nobody.
+    if (!is_send) receive_pool_->Discard(wc.wr_id);
+    return;
   }
   if (is_send) {
     last_connection_->OnSendCompletion(wc);
@@ -564,6 +553,9 @@ void Poller::Sleep(Role role, Done done) {
 // A thread that waits for its answer gets it without a hand-over where it
 // drives itself.
 void Poller::DriveForOthers() {
+  // Whoever waits may get no CPU just now: something is done in any case.
+  Turn();
+  if (!turnstile_.HeldByMe()) return;
   DriveUntil(Role::kKeeper, [this] {
     return stopping_.load(std::memory_order_relaxed) || SomebodyWaits();
   });

@@ -363,6 +363,8 @@ class Poller {
   void Fail(const absl::Status& why);
   void BreakConnections(const absl::Status& why, bool completions_lost);
   void HandleCompletion(const ibv_wc& wc);
+  // Sets last_connection_ to the one with this QP. False: there is none.
+  bool FindConnection(uint32_t qp_num);
   bool RunReadyCalls();
   void PushTask(absl::AnyInvocable<void()> task);
   bool RunTasks() {
@@ -392,11 +394,31 @@ class Poller {
     size_t calls;    // that are under way
   };
   // Lets others in, with no task left undone.
-  LeftBehind OpenForOthers();
+  LeftBehind OpenForOthers() {
+    for (;;) {
+      RunTasks();
+      if (!dirty_.empty()) FlushDirty();
+      const LeftBehind left = {
+          .callbacks =
+              ready_head_ != nullptr || next_completion_ < completion_count_,
+          .calls = calls_.live()};
+      turnstile_.Release();
+      // A task that was left while we held the turnstile is ours to see to: its
+      // thread did not get in.
+      if (tasks_.load(std::memory_order_seq_cst) == nullptr ||
+          !turnstile_.TryEnter()) {
+        return left;
+      }
+    }
+  }
   // Lets others in, and has the first of the waiters come. False: none waits.
   bool Leave();
   // Has the first of the threads that wait for their turn come. False: none.
-  bool NudgeWaiter();
+  bool NudgeWaiter() {
+    return waiter_count_.load(std::memory_order_seq_cst) > 0 &&
+           NudgeFirstWaiter();
+  }
+  bool NudgeFirstWaiter();
   rpc::Event* FirstWaiter() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiters_mutex_);
   bool SomebodyWaits() const;
   bool IsLeftToGuests(const LeftBehind& left) const;

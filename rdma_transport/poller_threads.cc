@@ -49,8 +49,7 @@ bool Poller::SomebodyWaits() const {
   return FirstWaiter() != nullptr;
 }
 
-bool Poller::NudgeWaiter() {
-  if (waiter_count_.load(std::memory_order_seq_cst) == 0) return false;
+bool Poller::NudgeFirstWaiter() {
   absl::MutexLock lock(&waiters_mutex_);
   rpc::Event* const waiter = FirstWaiter();
   if (waiter != nullptr) waiter->Nudge();
@@ -142,9 +141,6 @@ void Poller::KeeperMain() {
       continue;
     }
     guest_comes_back_.store(false, std::memory_order_relaxed);
-    // Whoever waits may get no CPU just now: something is done in any case.
-    Turn();
-    if (!turnstile_.HeldByMe()) continue;
     DriveForOthers();
     if (turnstile_.HeldByMe() && Leave()) was_called = ParkKeeper();
   }

@@ -13,7 +13,7 @@ void SyncServerCall::Run() {
   }
 }
 
-void SyncServerCall::RunInline() {
+inline void SyncServerCall::RunInline() {
   HandlerPacer& pacer = method().pacer;
   pacer.BeginInline();
   if (ABSL_PREDICT_TRUE(!pacer.ShouldTime())) {

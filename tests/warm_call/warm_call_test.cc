@@ -34,13 +34,13 @@ namespace {
 // to be worth it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimized";
-constexpr int64_t kClientLimit = 3110;
-constexpr int64_t kServerLimit = 3500;
+constexpr int64_t kClientLimit = 3065;
+constexpr int64_t kServerLimit = 3300;
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
-constexpr int64_t kClientLimit = 16200;
-constexpr int64_t kServerLimit = 18150;
+constexpr int64_t kClientLimit = 16580;
+constexpr int64_t kServerLimit = 18130;
 #endif
 
 // From the test's working directory, the root of its runfiles.
