@@ -295,7 +295,7 @@ void ServerCall::ReportUnsentMetadata() {
   if (before & kFinished) Complete();
 }
 
-inline void ServerCall::Complete() {
+void ServerCall::Complete() {
   OnComplete();
   context_->Clear();
   if (ABSL_PREDICT_FALSE(detached_)) return CompleteDetached();
