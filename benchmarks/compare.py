@@ -13,7 +13,8 @@ which the programs were alike, of all where there is no such round.
 
 Prints JSON lines, one for each measurement, a table, and with --picture draws latency
 and bandwidth against size. With --json only JSON lines, the last one
-{"summary": {...}}: medians of ours divided by theirs.
+{"summary": {...}}: medians of ours divided by theirs; the one before says of how many
+rounds, in which the programs were alike.
 """
 
 import argparse
@@ -37,8 +38,6 @@ LARGE_BYTES = 16 << 20
 LARGE_WARMUP_SECONDS = 0.7
 SECONDS_TO_RUN = 600
 
-# Of the distance within a figure's programs, from the nearest to the farthest.
-ALIKE = 1.25
 ATTEMPTS = 3
 DISTANCE_BYTES = 64
 DISTANCE_SECONDS = 0.03
@@ -79,7 +78,7 @@ def figure(program, mode, size, depth=1, cold=False):
 Task = collections.namedtuple("Task", "program mode size depth cold", defaults=(1, False))
 # What the programs of a figure printed, how near and far the CPUs were meanwhile, and
 # the number of times that it took.
-Attempt = collections.namedtuple("Attempt", "lines nearest farthest number")
+Attempt = collections.namedtuple("Attempt", "lines least most number")
 
 
 def tasks_of_a_round():
@@ -152,14 +151,14 @@ class Runner:
         best = None
         for number in range(1, ATTEMPTS + 1):
             attempt = self.attempt(tasks, number)
-            if best is None or change(attempt) < change(best):
+            if best is None or attempt.most / attempt.least < best.most / best.least:
                 best = attempt
-            if change(best) <= ALIKE:
+            if comparison.are_alike([best]):
                 break
-        alike = change(best) <= ALIKE
+        alike = comparison.are_alike([best])
         for task, line in zip(tasks, best.lines):
             key = {"latency": "p50_ns", "rate": "rate_per_s", "bandwidth": "gigabytes_per_s"}
-            self.figures.add(figure(*task), line[key[task.mode]], alike)
+            self.figures.add(figure(*task), line[key[task.mode]], best.least, best.most)
             self.emit(dict(line, alike=alike, attempt=best.number))
 
     def run_round(self):
@@ -167,37 +166,39 @@ class Runner:
             self.run_together(tasks)
 
 
-def change(attempt):
-    return attempt.farthest / attempt.nearest
-
-
 def best_of(figures, names):
     """The name with the highest median."""
     return max(names, key=lambda name: figures.spread(name).median)
 
 
-def summary(figures):
-    def ratio(ours, theirs):
-        return round(figures.ratio(ours, theirs).median, 4)
-
+def ratios(figures):
+    """Of each ratio of the summary, the names of ours and of theirs."""
     small, medium, large = 64, 8 << 10, 16 << 20
     rate = figure(VERBENA, "rate", small, 64)
     grpc_rate = best_of(figures, [figure(GRPC, "rate", small, depth) for depth in RATE_DEPTHS])
     round_trip = figure(VERBENA, "latency", small)
-    return {"summary": {
-        "roundtrip_64_vs_ucx": ratio(round_trip, figure(UCX, "latency", small)),
-        "roundtrip_64_vs_grpc": ratio(round_trip, figure(GRPC, "latency", small)),
-        "roundtrip_8192_vs_ucx": ratio(figure(VERBENA, "latency", medium),
-                                       figure(UCX, "latency", medium)),
-        "rate_64_vs_ucx": ratio(rate, figure(UCX, "rate", small, 64)),
-        "rate_64_vs_grpc": ratio(rate, grpc_rate),
-        "bandwidth_1MiB_vs_ucx": ratio(figure(ATTACHMENT, "bandwidth", 1 << 20),
-                                       figure(UCX, "bandwidth", 1 << 20)),
-        "bandwidth_16MiB_vs_memcpy": ratio(figure(ATTACHMENT, "bandwidth", large, cold=True),
-                                           figure(FLOOR, "bandwidth", large, cold=True)),
-        "bandwidth_16MiB_vs_grpc_raw": ratio(figure(ATTACHMENT, "bandwidth", large),
-                                             figure(GRPC_RAW, "bandwidth", large)),
-    }}
+    return {
+        "roundtrip_64_vs_ucx": (round_trip, figure(UCX, "latency", small)),
+        "roundtrip_64_vs_grpc": (round_trip, figure(GRPC, "latency", small)),
+        "roundtrip_8192_vs_ucx": (figure(VERBENA, "latency", medium),
+                                  figure(UCX, "latency", medium)),
+        "rate_64_vs_ucx": (rate, figure(UCX, "rate", small, 64)),
+        "rate_64_vs_grpc": (rate, grpc_rate),
+        "bandwidth_1MiB_vs_ucx": (figure(ATTACHMENT, "bandwidth", 1 << 20),
+                                  figure(UCX, "bandwidth", 1 << 20)),
+        "bandwidth_16MiB_vs_memcpy": (figure(ATTACHMENT, "bandwidth", large, cold=True),
+                                      figure(FLOOR, "bandwidth", large, cold=True)),
+        "bandwidth_16MiB_vs_grpc_raw": (figure(ATTACHMENT, "bandwidth", large),
+                                        figure(GRPC_RAW, "bandwidth", large)),
+    }
+
+
+def summaries(figures):
+    """The last two lines."""
+    pairs = ratios(figures)
+    yield {"rounds_alike": {name: len(figures.pairs(*pair)[1]) for name, pair in pairs.items()}}
+    yield {"summary": {name: round(figures.ratio(*pair).median, 4)
+                       for name, pair in pairs.items()}}
 
 
 # --- For people --------------------------------------------------------------
@@ -289,7 +290,8 @@ def main(arguments):
         draw(figures, options.picture)
     if not options.json:
         print("\n" + "\n".join(table(figures)))
-    print(json.dumps(summary(figures)))
+    for line in summaries(figures):
+        print(json.dumps(line))
     return 0
 
 

@@ -63,9 +63,10 @@ class CompareTest(unittest.TestCase):
             "roundtrip_8192_vs_ucx": 0.5, "rate_64_vs_ucx": 0.5, "rate_64_vs_grpc": 2,
             "bandwidth_1MiB_vs_ucx": 1.5, "bandwidth_16MiB_vs_memcpy": 0.75,
             "bandwidth_16MiB_vs_grpc_raw": round(300 / 350, 4)}})
-        rounds = [line["round"] for line in lines[:-1]]
+        self.assertEqual(set(lines[-2]["rounds_alike"].values()), {2})
+        rounds = [line["round"] for line in lines[:-2]]
         self.assertEqual(rounds, sorted(rounds))
-        first = {line["program"] for line in lines[:-1] if line["round"] == 1}
+        first = {line["program"] for line in lines[:-2] if line["round"] == 1}
         self.assertEqual(first, set(compare.WORDS))
 
     def test_a_table_for_people(self):
@@ -126,16 +127,20 @@ class DistanceTest(unittest.TestCase):
 
     def test_a_ratio_is_of_rounds_that_are_alike(self):
         figures = comparison.Comparison()
-        for ours, theirs, alike in ((1, 1, True), (8, 1, False), (9, 1, False), (3, 1, True)):
-            figures.add("ours", ours, alike)
-            figures.add("theirs", theirs)
+        for ours, most in ((1, 125), (8, 126), (9, 600), (3, 100)):
+            figures.add("ours", ours, least=100, most=most)
+            figures.add("theirs", 1, least=100, most=100)
         self.assertEqual(figures.ratio("ours", "theirs"), (2, 1, 3))
         self.assertEqual(figures.spread("ours"), (5.5, 1, 9))
+        # Each by itself stayed the same, but not together.
+        figures.add("near", 1, least=100, most=101)
+        figures.add("far", 1, least=600, most=601)
+        self.assertEqual(figures.pairs("near", "far")[1], [])
 
     def test_of_all_rounds_where_none_is(self):
         figures = comparison.Comparison()
         for ours in (1, 5, 6):
-            figures.add("ours", ours, alike=False)
+            figures.add("ours", ours, least=1, most=2)
             figures.add("theirs", 1)
         self.assertEqual(figures.ratio("ours", "theirs").median, 5)
 

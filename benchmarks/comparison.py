@@ -6,18 +6,24 @@
     comparison.ratio("rpc round trip", "ib_send_lat").median
 
 A ratio is taken within each round, where both sides saw the same machine, and the
-median of the rounds' ratios is what counts. A value for which they may not have
-(`add(..., alike=False)`) counts only where there is nothing better: a ratio is of the
-rounds in which both values are alike, of all rounds where there is none.
+median of the rounds' ratios is what counts. On a machine that changes within rounds,
+each value may come with how it was meanwhile, a number at its least and at its most:
+
+    comparison.add("ucx", 361, least=141, most=151)
+
+Where that differs by more than a quarter within the two values, they are not alike. A
+ratio is of the rounds in which they are, of all rounds where there is none.
 """
 
 import collections
 import statistics
 
 Spread = collections.namedtuple("Spread", "median low high")
-Value = collections.namedtuple("Value", "value alike")
+Value = collections.namedtuple("Value", "value least most")
 # Of the table: a figure's name, its unit, and the name of what it is compared with.
 Row = collections.namedtuple("Row", "name unit floor")
+
+ALIKE = 1.25
 
 TABLE = "%-36s %10s %10s %7s  %s"
 
@@ -30,19 +36,28 @@ class Comparison:
     def __init__(self):
         self.values = collections.defaultdict(list)
 
-    def add(self, name, value, alike=True):
-        self.values[name].append(Value(value, alike))
+    def add(self, name, value, least=1, most=1):
+        self.values[name].append(Value(value, least, most))
 
     def has(self, name):
         return name in self.values
 
     def spread(self, name):
-        return spread_of([value for value, _ in self.values[name]])
+        return spread_of([value.value for value in self.values[name]])
+
+    def pairs(self, name, floor):
+        """Of each round both values; of those in which they are alike."""
+        every = list(zip(self.values[name], self.values[floor], strict=True))
+        return every, [pair for pair in every if are_alike(pair)]
 
     def ratio(self, name, floor):
-        pairs = list(zip(self.values[name], self.values[floor], strict=True))
-        alike = [pair for pair in pairs if all(value.alike for value in pair)]
-        return spread_of([ours.value / theirs.value for ours, theirs in alike or pairs])
+        every, alike = self.pairs(name, floor)
+        return spread_of([ours.value / theirs.value for ours, theirs in alike or every])
+
+
+def are_alike(values):
+    """Of values, or what else has the two."""
+    return max(value.most for value in values) <= ALIKE * min(value.least for value in values)
 
 
 def table(comparison, rows):
