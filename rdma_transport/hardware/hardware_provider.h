@@ -12,7 +12,7 @@
 //   what libibverbs and librdmacm share inside a process is their own.
 // - DeviceOptions::single_threaded_queues changes nothing: the queues are the
 //   driver's, whose locks are free when nobody waits for them.
-// - After fork(2) the child must not use the device, only exec or exit. The
+// - After fork(2) the child must not use the device, only exec or _exit. The
 //   parent's registered memory stays where it is (fork_safety.h).
 #ifndef VERBENA_RDMA_TRANSPORT_HARDWARE_HARDWARE_PROVIDER_H_
 #define VERBENA_RDMA_TRANSPORT_HARDWARE_HARDWARE_PROVIDER_H_

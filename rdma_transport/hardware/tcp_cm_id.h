@@ -3,6 +3,7 @@
 #define VERBENA_RDMA_TRANSPORT_HARDWARE_TCP_CM_ID_H_
 
 #include <infiniband/verbs.h>
+#include <sys/socket.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -38,6 +39,8 @@ class TcpConnectionManager::Id final : public CmId {
   };
 
   explicit Id(UniqueFd socket) : socket(std::move(socket)) {}
+  // The peer is told, also where a forked process has the socket, too.
+  ~Id() override { shutdown(socket.get(), SHUT_RDWR); }
 
   SocketAddress local_address() const override {
     return LocalAddressOf(socket.get());

@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <utility>
@@ -63,9 +62,8 @@ void TcpConnectionManager::Destroy(CmId* cm_id) {
   deadlines_->Clear(id);
   if (id->half_open.has_value()) half_open_.erase(*id->half_open);
   if (id->state == Id::State::kListening) DestroyHalfOpenOf(id);
-  // Closing the socket does neither where a forked process has it, too.
+  // Closing the socket does not where a forked process has it, too.
   Unwatch(id);
-  shutdown(id->socket.get(), SHUT_RDWR);
   ids_.erase(id);
 }
 
@@ -112,8 +110,8 @@ std::optional<CmEvent> TcpConnectionManager::OnReady(Id* id) {
   return std::nullopt;
 }
 
-// What has come counts, late as it is looked at: the one who is late may be
-// this process, which did not run.
+// A message that has come counts, late as it is looked at: the one who is late
+// may be this process, which did not run.
 std::optional<CmEvent> TcpConnectionManager::OnDeadline(Id* id) {
   switch (id->state) {
     case Id::State::kFailing:

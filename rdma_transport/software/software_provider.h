@@ -17,9 +17,8 @@
 //   processes of the same user, or, with `allow_other_users`, trusted.
 // - Nothing outlives a process: there are no named objects, so that SIGKILL at
 //   any instruction leaves nothing behind, and the peer sees a disconnect.
-// - After fork(2) the child must not use the device, only exec or exit; while
-// it
-//   lives without exec, a peer sees the parent's death late.
+// - After fork(2) the child must not use the device, only exec or _exit; while
+//   it lives without exec, a peer sees the parent's death late.
 #ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_SOFTWARE_PROVIDER_H_
 #define VERBENA_RDMA_TRANSPORT_SOFTWARE_SOFTWARE_PROVIDER_H_
 
