@@ -381,7 +381,8 @@ class Poller {
   // Drives until `done` or until another thread took over.
   template <typename Done>
   void DriveUntil(Role role, Done done);
-  // As a keeper does: until somebody waits, or another thread took over.
+  // As a keeper does: a turn, and on until somebody waits, or another thread
+  // took over.
   void DriveForOthers();
   // Sleeps until something happens, unless `done` by then.
   template <typename Done>

@@ -32,32 +32,33 @@ CONFORMANCE_SUITE(CompletionQueueTest);
 // "Returns the first num_entries (or all available completions if the CQ
 // contains fewer than this number)".
 TEST_P(CompletionQueueTest, ReturnsNoMoreThanAskedFor) {
+  constexpr uint64_t kCount = 10;
   Link link;
   ASSERT_TRUE(Connect({.client = {.recv_cq = cq_}}, &link));
-  for (uint64_t id = 0; id < 10; ++id) {
+  for (uint64_t id = 0; id < kCount; ++id) {
     ASSERT_EQ(0, PostReceive(link.client, {.wr_id = id}));
   }
   pump().Unwatch(cq_);
   MoveToError(client().device(), link.client);
-  // A device may flush in its own time; then, as a rule, all ten are there.
   pump().TurnFor(4 * pump().silence());
   ibv_wc wc[kDepth];
   EXPECT_EQ(ibv_poll_cq(cq_, 0, wc), 0);
   uint64_t next = 0;
-  const auto poll_until = [&](uint64_t count, int most) {
-    const auto poll = [&] {
-      const int polled = ibv_poll_cq(cq_, most, wc);
-      EXPECT_LE(polled, most);
-      for (int i = 0; i < polled; ++i) EXPECT_THAT(wc[i], Flushed(next++));
-      return next >= count;
-    };
-    return pump().Until(poll, "flushed receives");
+  const auto poll = [&](int most) {
+    const int polled = ibv_poll_cq(cq_, most, wc);
+    EXPECT_LE(polled, most);
+    for (int i = 0; i < polled; ++i) EXPECT_THAT(wc[i], Flushed(next++));
+    return polled;
   };
-  ASSERT_TRUE(poll_until(3, 3));
-  EXPECT_EQ(next, 3u);
-  ASSERT_TRUE(poll_until(10, kDepth));
-  EXPECT_EQ(next, 10u);
-  EXPECT_EQ(ibv_poll_cq(cq_, kDepth, wc), 0);
+  const int few = poll(3);
+  const int rest = poll(kDepth);
+  if (deviations().flushes_soon) {
+    EXPECT_EQ(few, 3);
+    EXPECT_EQ(rest, 7);
+  }
+  pump().Until([&] { return poll(kDepth) == 0 && next >= kCount; },
+               "flushed receives");
+  EXPECT_EQ(next, kCount);
 }
 
 // Both queues of several QPs in one CQ: wc.qp_num and wc.opcode tell them
@@ -109,8 +110,11 @@ TEST_P(CompletionQueueTest, AResizedQueueKeepsItsCompletionsAndHasRoomForMore) {
   for (uint32_t i = 1; i < kDepth; ++i) {
     ASSERT_THAT(Await(cq_), Received(i, 0));
   }
+  pump().Unwatch(cq_);
   MoveToError(client().device(), link.client);
   // A device may flush in its own time.
+  pump().TurnFor(4 * pump().silence());
+  pump().Watch(cq_);
   for (uint32_t i = kDepth; i < kMore; ++i) {
     ASSERT_THAT(Await(cq_), Flushed(i));
   }

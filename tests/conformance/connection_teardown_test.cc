@@ -199,10 +199,12 @@ TEST_P(ConnectionTeardownTest, AForkedChildKeepsNoConnectionOpen) {
   ASSERT_TRUE(server().manager().Accept(request_.id, qp, {}).ok());
   Expect(client(), Type::kEstablished);
   Expect(server(), Type::kEstablished);
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (;;) pause();
+    while (getppid() == parent) sleep(1);
+    _exit(0);
   }
   ASSERT_GT(child, 0);
   server().DestroyQp(qp);

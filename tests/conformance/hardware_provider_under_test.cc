@@ -83,6 +83,8 @@ void DescribeRxe(ProviderUnderTest* rxe) {
   deviations.goes_on_after_draining = false;
   // Waits for ever.
   deviations.resends_fenced_requests = false;
+  // By ksoftirqd, where the kernel has other work.
+  deviations.flushes_soon = false;
   // One QP at a time.
   deviations.interleaves_connections = false;
 }

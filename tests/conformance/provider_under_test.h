@@ -89,6 +89,10 @@ struct Deviations {
   // Whether receives posted to a QP in ERR are flushed, as sends are.
   bool flushes_receives_posted_in_error = true;
 
+  // Whether what a QP in ERR had is flushed within four times `silence`. Of a
+  // device that does so on a thread that waits for a CPU this is not said.
+  bool flushes_soon = true;
+
   // Whether a long copy of one QP lets another QP's small message pass.
   bool interleaves_connections = true;
 

@@ -120,7 +120,7 @@ TEST_P(HardwareDeviceTest, ASilentPeerIsGivenUpInTime) {
   EXPECT_EQ(Await(client().send_cq()).status, IBV_WC_RETRY_EXC_ERR);
   const absl::Duration taken = absl::Now() - start;
   EXPECT_GT(taken, absl::Milliseconds(300));
-  EXPECT_LT(taken, pump().patience() / 2);
+  EXPECT_LT(taken, absl::Seconds(5));
   RecordProperty("milliseconds",
                  static_cast<int>(absl::ToInt64Milliseconds(taken)));
 }

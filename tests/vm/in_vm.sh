@@ -69,9 +69,12 @@ env -u XML_OUTPUT_FILE -u TEST_PREMATURE_EXIT_FILE \
     exit $status' sh "$@" </dev/null || status=$?
 # One that crashed or had no time left has reported nothing.
 for program in "${@:2}"; do
-  [[ -s $results/${program##*/}.xml ]] ||
+  name=${program##*/}
+  if [[ ! -s $results/$name.xml ]]; then
     printf '<testsuite name="%s"><testcase classname="%s" name="Ends" status="run"><failure message="it did not end by itself; see the log"/></testcase></testsuite>\n' \
-      "${program##*/}" "${program##*/}" >"$results/${program##*/}.xml"
+      "$name" "$name" >"$results/$name.xml"
+    [[ $status != 0 ]] || status=1
+  fi
 done
 report "$(cat "$results"/*.xml 2>/dev/null |
   sed -e '/^<?xml/d; /^<testsuites/d; /^<\/testsuites/d')"
