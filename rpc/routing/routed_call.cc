@@ -158,9 +158,9 @@ void RoutedCall::AfterAttempt(const CallOutcome& outcome) {
     pause = PauseBeforeNext(outcome);
     if (within_callback && peer_.empty()) peer_ = transport_->peer();
     transport_ = nullptr;
+    phase_ = pause.has_value() ? Phase::kWaiting : Phase::kEnding;
     if (pause.has_value()) {
       held_.reset();
-      phase_ = Phase::kWaiting;
       if (*pause > absl::ZeroDuration()) Pause(*pause);
     }
   }

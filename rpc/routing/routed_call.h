@@ -91,7 +91,8 @@ class RoutedCall final : public CallSink,
   void OnPick(const Balancer::Pick& pick) override;
 
  private:
-  enum class Phase { kWaiting, kRunning, kPausing, kOver };
+  // kEnding: the last attempt is over, and the user's sink about to hear of it.
+  enum class Phase { kWaiting, kRunning, kPausing, kEnding, kOver };
 
   // A frame on its way out.
   struct NextFrame {

@@ -249,6 +249,26 @@ TEST_F(RetryTest, AnAnswerThatHasBegunIsNotRepeated) {
   EXPECT_EQ(script().calls(), 1);
 }
 
+// Whoever gives back a window, or cancels, does not know that the call is
+// ending just then.
+TEST_F(RetryTest, ACallThatEndsIsUsedToItsEnd) {
+  const RoutedClient client = MakeClient();
+  script().Add(kFail, 300);
+  Order order;
+  order.set_count(2);
+  for (int i = 0; i < 300; ++i) {
+    TimedContext context;
+    auto reader = client.streams().Count(&context, order);
+    Item item;
+    EXPECT_TRUE(reader->Read(&item));
+    const bool cancels = i % 2 == 0;
+    if (cancels) context.TryCancel();
+    const rpc::Status status = reader->Finish();
+    EXPECT_TRUE(HasCode(status, StatusCode::UNAVAILABLE) ||
+                (cancels && HasCode(status, StatusCode::CANCELLED)));
+  }
+}
+
 TEST_F(RetryTest, InitialMetadataBeginsAnAnswer) {
   const RoutedClient client = MakeClient();
   script().Add({.initial_metadata = true, .code = StatusCode::UNAVAILABLE});
