@@ -51,6 +51,8 @@ WORDS = {
     GRPC_RAW: {"bandwidth": ["--raw"]},
     FLOOR: {"latency": [], "rate": [], "bandwidth": []},
 }
+# What counts of the line that a program prints.
+FIGURE = {"latency": "p50_ns", "rate": "rate_per_s", "bandwidth": "gigabytes_per_s"}
 BINARY = {VERBENA: "rpc_bench", ATTACHMENT: "rpc_bench", UCX: "ucx_bench", GRPC: "grpc_bench",
           GRPC_RAW: "grpc_bench", FLOOR: "floor_bench"}
 
@@ -157,8 +159,7 @@ class Runner:
                 break
         alike = comparison.are_alike([best])
         for task, line in zip(tasks, best.lines):
-            key = {"latency": "p50_ns", "rate": "rate_per_s", "bandwidth": "gigabytes_per_s"}
-            self.figures.add(figure(*task), line[key[task.mode]], best.least, best.most)
+            self.figures.add(figure(*task), line[FIGURE[task.mode]], best.least, best.most)
             self.emit(dict(line, alike=alike, attempt=best.number))
 
     def run_round(self):

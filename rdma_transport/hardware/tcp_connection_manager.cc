@@ -62,7 +62,8 @@ void TcpConnectionManager::Destroy(CmId* cm_id) {
   deadlines_->Clear(id);
   if (id->half_open.has_value()) half_open_.erase(*id->half_open);
   if (id->state == Id::State::kListening) DestroyHalfOpenOf(id);
-  // Closing the socket does not where a forked process has it, too.
+  // Closing the socket does not take it out of the epoll set where a forked
+  // process has it, too.
   Unwatch(id);
   ids_.erase(id);
 }
