@@ -128,7 +128,8 @@ class Poller {
   // ---- Any thread.
 
   // Runs `task` as the driver: before this returns where no other thread
-  // drives, else soon, on that thread. Tasks of one thread run in order.
+  // drives, else soon, on that thread. Tasks of one thread run in order. Runs
+  // tasks of others as well: with no lock that one of them takes.
   void Run(absl::AnyInvocable<void()> task);
 
   // The same for a thread that has other work to do: where a thread of the

@@ -378,17 +378,19 @@ void Side::OnStreamFrame(rpc::CallHandle handle,
                             ? TakeArriving(*frame.arriving)
                             : frame.message.ToString();
   ++frames_;
-  absl::MutexLock lock(&mutex_);
-  message_sizes_.push_back(message.size());
-  last_message_ = std::move(message);
-  if (frame.window_bytes == 0) return;
-  if (take_frames_) {
-    poller().Run([this, handle, bytes = frame.window_bytes] {
-      poller_->Release(handle, bytes, /*drained=*/true);
-    });
-  } else {
-    untaken_.emplace_back(handle, frame.window_bytes);
+  {
+    absl::MutexLock lock(&mutex_);
+    message_sizes_.push_back(message.size());
+    last_message_ = std::move(message);
+    if (frame.window_bytes == 0) return;
+    if (!take_frames_) {
+      untaken_.emplace_back(handle, frame.window_bytes);
+      return;
+    }
   }
+  poller().Run([this, handle, bytes = frame.window_bytes] {
+    poller_->Release(handle, bytes, /*drained=*/true);
+  });
 }
 
 std::string Side::TakeArriving(rpc::ArrivingMessage& message) {
@@ -404,15 +406,17 @@ std::string Side::TakeArriving(rpc::ArrivingMessage& message) {
 }
 
 void Side::TakeFrames(bool take) {
-  absl::MutexLock lock(&mutex_);
-  take_frames_ = take;
-  if (!take) return;
-  for (const auto& [handle, bytes] : untaken_) {
+  std::vector<std::pair<rpc::CallHandle, uint64_t>> taken;
+  {
+    absl::MutexLock lock(&mutex_);
+    take_frames_ = take;
+    if (take) taken.swap(untaken_);
+  }
+  for (const auto& [handle, bytes] : taken) {
     poller().Run([this, handle = handle, bytes = bytes] {
       poller_->Release(handle, bytes, /*drained=*/false);
     });
   }
-  untaken_.clear();
 }
 
 int64_t Side::window_size() {
