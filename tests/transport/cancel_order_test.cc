@@ -2,6 +2,7 @@
 // Method: the thread that drives the client's poller is held up where it has
 // looked for tasks already; meanwhile the call is cancelled, which leaves a
 // task, and then the server answers.
+#include <atomic>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -36,7 +37,7 @@ rpc::OutgoingFrame OnlyFrame() {
   return frame;
 }
 
-// Answers its second call when it is told to, the first never.
+// Answers its first call when it is told to, others never.
 class Server final : public rpc::ServerSink {
  public:
   Server()
@@ -48,11 +49,11 @@ class Server final : public rpc::ServerSink {
   ~Server() { transport_->Shutdown(absl::Now()); }
 
   const std::string& address() const { return address_; }
+  bool HasFirstCall() { return first_.came.WaitUntil(absl::Now() + kPatience); }
   // Returns when the answer is on its way.
   void Answer() {
-    EXPECT_TRUE(second_.came.WaitUntil(absl::Now() + kPatience));
-    transport_->Send(second_.handle, OnlyFrame());
-    EXPECT_TRUE(second_.closed.WaitUntil(absl::Now() + kPatience));
+    transport_->Send(first_.handle, OnlyFrame());
+    EXPECT_TRUE(first_.closed.WaitUntil(absl::Now() + kPatience));
   }
 
  private:
@@ -66,14 +67,15 @@ class Server final : public rpc::ServerSink {
 
   const void* OnMethod(std::string_view) override { return this; }
   rpc::CallSink* OnCall(const Call& call, rpc::IncomingFrame&) override {
-    Sink& sink = first_.handle ? second_ : first_;
+    Sink& sink = had_first_.exchange(true) ? other_ : first_;
     sink.handle = call.handle;
     sink.came.Set();
     return &sink;
   }
 
+  std::atomic<bool> had_first_{false};
   Sink first_;
-  Sink second_;
+  Sink other_;
   const std::unique_ptr<rpc::ServerTransport> transport_;
   const std::string address_;
 };
@@ -108,14 +110,16 @@ TEST(CancelOrderTest, WhatIsCancelledFirstIsNotAnswered) {
   const std::unique_ptr<rpc::ClientTransport> client =
       *Factory().CreateClient(server.address(), SoftwareDevice());
   const uint32_t method = client->RegisterMethod("/test.Service/Method");
-  HoldUp hold_up;
-  client->StartCall(
-      {.method = method, .deadline = absl::Now() + absl::Milliseconds(200)},
-      OnlyFrame(), &hold_up);
   Outcome outcome;
   const rpc::CallHandle call =
       client->StartCall({.method = method}, OnlyFrame(), &outcome);
   std::thread waiter([&] { client->Wait(outcome.closed); });
+  EXPECT_TRUE(server.HasFirstCall());
+  // Whether the server hears of it before it ends is all the same.
+  HoldUp hold_up;
+  client->StartCall(
+      {.method = method, .deadline = absl::Now() + absl::Milliseconds(200)},
+      OnlyFrame(), &hold_up);
 
   EXPECT_TRUE(hold_up.began.WaitUntil(absl::Now() + kPatience));
   client->Cancel(call, absl::CancelledError("by the test"));

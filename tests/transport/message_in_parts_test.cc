@@ -188,6 +188,7 @@ TEST_F(MessageInPartsTest, OnlyWhereNoOtherOfferIsUnanswered) {
   server_.AnswerAtOnce(true);
   EXPECT_TRUE(Eventually(may_grow));
   EXPECT_EQ(server_.opened(), 1);
+  EXPECT_TRUE(HasMemoryBack(client_));
 
   request = Open();
   EXPECT_FALSE(may_grow());

@@ -92,7 +92,11 @@ class HostileClient {
     const absl::Time give_up = absl::Now() + absl::Seconds(30);
     while (!done() && !broken_ && absl::Now() < give_up) {
       ibv_wc wc;
-      if (ibv_poll_cq(side_.device().cq(), 1, &wc) > 0) Take(wc);
+      if (ibv_poll_cq(side_.device().cq(), 1, &wc) > 0) {
+        Take(wc);
+      } else {
+        std::this_thread::yield();  // to the server
+      }
     }
     return done() && !broken_;
   }
