@@ -207,8 +207,7 @@ TEST_F(AsyncClientEndsTest, ADeadlineEndsWhatWaits) {
 // ---- The channel's.
 
 TEST_F(AsyncClientEndsTest, AChannelThatCannotConnectSaysSo) {
-  std::string address;
-  { address = Server().address(); }
+  const std::string address = ServerUri(PortToComeBackTo());
   const Client nowhere(address);
   const auto stub = Parcels::NewStub(nowhere.shared_channel());
   TimedContext context;
@@ -234,8 +233,7 @@ TEST_F(AsyncClientEndsTest, AChannelThatCannotConnectSaysSo) {
 
 // As long as there is no connection, it is not on its way.
 TEST_F(AsyncClientEndsTest, AStreamBeginsWhenThereIsAConnection) {
-  std::string address;
-  { address = Server().address(); }
+  const std::string address = ServerUri(PortToComeBackTo());
   const Client client(address, QuickReconnect());
   const auto stub = Parcels::NewStub(client.shared_channel());
   TimedContext context;

@@ -112,6 +112,7 @@ TEST_F(AsyncServerEndsTest, ACallThatIsCancelledNeedsNoFinish) {
 }
 
 TEST_F(AsyncServerEndsTest, ACallPastItsDeadlineIsDone) {
+  AwaitArrival();  // over a connection, whose making takes its time
   AskedChat asked;
   asked.context.AsyncNotifyWhenDone(Tag(kDone));
   Ask(asked, Tag(kAsked));

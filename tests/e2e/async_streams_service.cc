@@ -58,7 +58,7 @@ class Steps : public QueuedCall {
     }
     return ok;
   }
-  // Before the call's end, which a shutdown waits for.
+  // Before the call's end.
   void NoteCancelled() {
     if (context_.IsCancelled()) ++served_.progress->cancelled;
   }

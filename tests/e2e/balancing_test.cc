@@ -24,7 +24,7 @@ namespace {
 
 using State = rpc::ConnectivityState;
 
-int UnusedPort() { return RoutedServer().port(); }
+int UnusedPort() { return PortToComeBackTo(); }
 
 absl::Time Soon() { return absl::Now() + absl::Seconds(20); }
 

@@ -91,7 +91,7 @@ TEST_F(DeadlineTest, ReachesTheServerWithCallsOfAllSizes) {
 }
 
 TEST_F(DeadlineTest, ReachesTheServerAfterWaitingForIt) {
-  Serve(0);
+  Serve(PortToComeBackTo());
   const Client client(ServerUri(port_), QuickReconnect());
   CallWith(client, absl::InfiniteFuture());
   server_->Shutdown();

@@ -1,5 +1,8 @@
 #include "tests/e2e/device_under_test.h"
 
+#include <unistd.h>
+
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 
@@ -48,6 +51,12 @@ const DeviceUnderTest& TheDeviceUnderTest() {
 std::string ServerUri(int port) {
   return absl::StrCat("rdma://", TheDeviceUnderTest().server_address, ":",
                       port);
+}
+
+int PortToComeBackTo() {
+  // Free ports are from 32768 on.
+  static std::atomic<unsigned> calls = 0;
+  return 12'000 + 8 * (getpid() % 1'000) + static_cast<int>(calls++ % 8);
 }
 
 }  // namespace e2e

@@ -62,6 +62,11 @@ const DeviceUnderTest& TheDeviceUnderTest();
 // "rdma://ADDRESS:PORT" of the servers' device; port 0: a free one.
 std::string ServerUri(int port = 0);
 
+// A port at which nobody listens, for a server that comes, or goes and comes
+// back: who asks for a free one is given none of these, and no other test's
+// process has it. Another one each time, of eight.
+int PortToComeBackTo();
+
 }  // namespace e2e
 
 #endif  // VERBENA_TESTS_E2E_DEVICE_UNDER_TEST_H_

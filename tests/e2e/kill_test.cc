@@ -122,7 +122,7 @@ void KillAgainAndAgain(PeerProcess& server, const Tally& tally) {
 }
 
 void KillServersUnderLoad() {
-  PeerProcess server = PeerProcess::Serve();
+  PeerProcess server = PeerProcess::Serve({}, ServerUri(PortToComeBackTo()));
   ASSERT_TRUE(server.ok()) << server.address();
   const Client client(server.address(), ClientArguments());
   Tally tally;

@@ -84,9 +84,9 @@ TEST(OverloadTest, MoreWindowsToRevokeThanTheSendQueueHolds) {
 // A caller that starts its call again from the callback of the one that failed,
 // without waiting, as a load generator does.
 TEST(OverloadTest, CallbacksThatTryAgainAtOnceDoNotKeepTheChannelDown) {
-  PeerProcess server = PeerProcess::Serve();
+  const std::string address = ServerUri(PortToComeBackTo());
+  PeerProcess server = PeerProcess::Serve({}, address);
   ASSERT_TRUE(server.ok()) << server.address();
-  const std::string address = server.address();
   const Client client(address, QuickReconnect());
   ASSERT_OK(client.Echo(10));
   server.Kill();
@@ -125,9 +125,9 @@ TEST(OverloadTest, CallbacksThatTryAgainAtOnceDoNotKeepTheChannelDown) {
 // Calls that wait for the connection and then cannot be sent: each frees its
 // slot at once, for the next.
 TEST(OverloadTest, ManyWaitingCallsThatCannotBeSentFailOneByOne) {
-  PeerProcess server = PeerProcess::Serve();
+  const std::string address = ServerUri(PortToComeBackTo());
+  PeerProcess server = PeerProcess::Serve({}, address);
   ASSERT_TRUE(server.ok()) << server.address();
-  const std::string address = server.address();
   server.Kill();
   Arguments arguments = QuickReconnect();
   arguments["verbena.eager_limit_bytes"] = 100;

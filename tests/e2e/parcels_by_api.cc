@@ -200,11 +200,7 @@ class Coroutine final : public ServedParcels,
 
 class Queue final : public ServedParcels {
  public:
-  ~Queue() override {
-    for (std::thread& thread : threads_) {
-      if (thread.joinable()) thread.join();
-    }
-  }
+  ~Queue() override { JoinAll(); }
   void Register(rpc::ServerBuilder& builder) override {
     builder.RegisterService(&service_);
     for (auto& queue : queues_) queue = builder.AddCompletionQueue();
@@ -215,6 +211,7 @@ class Queue final : public ServedParcels {
     threads_[2] = std::thread([this] { Serve(2, &Queue::Download); });
     threads_[3] = std::thread([this] { Serve(3, &Queue::Chat); });
   }
+  void End() override { JoinAll(); }
 
  private:
   struct Asked {
@@ -234,6 +231,12 @@ class Queue final : public ServedParcels {
       Await();
     }
   };
+
+  void JoinAll() {
+    for (std::thread& thread : threads_) {
+      if (thread.joinable()) thread.join();
+    }
+  }
 
   // Serves one call, if it comes before the server goes.
   void Serve(int index, void (Queue::*serve)(Asked&)) {

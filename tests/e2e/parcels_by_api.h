@@ -36,6 +36,9 @@ class ServedParcels {
   virtual void Register(rpc::ServerBuilder& builder) = 0;
   // The server runs. By queue, one call of each kind is served.
   virtual void Begin() {}
+  // The server has shut down. Returns when what serves has ended, too, which
+  // may outlive its calls.
+  virtual void End() {}
 };
 
 std::unique_ptr<ServedParcels> ServeParcels(ServerApi api);

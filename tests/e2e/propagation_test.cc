@@ -57,6 +57,11 @@ class PropagationTest : public testing::Test {
     builder.RegisterService(&front_);
     server_ = builder.BuildAndStart();
     front_client_ = std::make_unique<Client>(ServerUri(port));
+    // So that a call with a short time does not spend it on connecting.
+    for (const Client* const client : {&client_, front_client_.get()}) {
+      EXPECT_TRUE(
+          client->channel().WaitForConnected(absl::Now() + absl::Seconds(20)));
+    }
   }
 
   // A blocking call of the back server, by a handler of the front.

@@ -20,10 +20,7 @@ namespace {
 using State = rpc::ConnectivityState;
 
 // An address that nobody listens on, but that a server may take.
-std::string FreeAddress() {
-  const PeerProcess server = PeerProcess::Serve();
-  return server.address();  // of a server that is gone
-}
+std::string FreeAddress() { return ServerUri(PortToComeBackTo()); }
 
 rpc::Status EchoWhenReady(const Client& client, absl::Duration timeout) {
   rpc::ClientContext context;
@@ -113,8 +110,8 @@ TEST(ReconnectTest, ABackoffThatIsResetIsOver) {
 }
 
 TEST(ReconnectTest, ARestartedServerIsReached) {
-  PeerProcess server = PeerProcess::Serve();
-  const std::string address = server.address();
+  const std::string address = FreeAddress();
+  PeerProcess server = PeerProcess::Serve({}, address);
   const Client client(address, QuickReconnect());
   for (int i = 0; i < 5; ++i) {
     EXPECT_OK(EchoWhenReady(client, absl::Seconds(30)));

@@ -61,12 +61,17 @@ class ServerInterceptorsTest : public testing::Test {
     builder.experimental().SetInterceptorCreators(std::move(factories));
     server_ = builder.BuildAndStart();
     EXPECT_NE(server_, nullptr);
+    served_by_ = served;
     if (served != nullptr) served->Begin();
     channel_ = InterceptedChannel(ServerUri(port), {});
     return Running(this, [](ServerInterceptorsTest* test) { test->Stop(); });
   }
   // All that interceptors will see is seen.
-  void Stop() { server_.reset(); }
+  void Stop() {
+    server_.reset();
+    ServedParcels* const served = std::exchange(served_by_, nullptr);
+    if (served != nullptr) served->End();
+  }
 
   Exchanged<Parcel> CallOf(RpcType type) {
     return Call(ClientApi::kBlocking, type, channel_, &context_);
@@ -78,6 +83,7 @@ class ServerInterceptorsTest : public testing::Test {
   }
 
   std::unique_ptr<rpc::Server> server_;
+  ServedParcels* served_by_ = nullptr;  // until it has ended; may be null
   std::shared_ptr<rpc::Channel> channel_;
   TimedContext context_;
 };

@@ -46,7 +46,7 @@ TEST(ServiceConfigTest, MethodsDiffer) {
 }
 
 TEST(ServiceConfigTest, CallsWaitForAServerUnlessTheySayNo) {
-  const int port = RoutedServer().port();
+  const int port = PortToComeBackTo();
   const RoutedClient client(
       ServerUri(port), {.service_config = Config(R"("waitForReady": true)")});
   TimedContext impatient;

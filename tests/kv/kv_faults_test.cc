@@ -28,11 +28,7 @@ int PutsOf(const KvServer& server) {
 }
 
 TEST(KvFaultsTest, NoServerIsExitStatus3AtOnce) {
-  std::string address;
-  {
-    KvServer server;  // its port is free again, and nobody else has it
-    address = server.address();
-  }
+  const std::string address = e2e::ServerUri(1);
   const absl::Time start = absl::Now();
   const ProcessResult result = RunProcess(KvCommand(address, {"get", "k"}));
   EXPECT_EQ(result.exit_status, 3);
@@ -159,12 +155,12 @@ TEST(KvFaultsTest, AServerThatIsAskedToEndFinishesWhatRuns) {
 }
 
 TEST(KvFaultsTest, ARestartedServerIsFoundAgain) {
-  KvServer first;
-  const std::string address = first.address();
+  const std::string address = e2e::ServerUri(e2e::PortToComeBackTo());
+  KvServer first({}, address);
   ASSERT_EQ(first.Kv({"put", "k", "v"}).exit_status, 0);
   first.Kill();
   KvServer second({}, address);
-  EXPECT_EQ(second.address(), address);
+  EXPECT_EQ(second.address(), first.address());
   EXPECT_EQ(second.Kv({"get", "k"}).exit_status, 2);  // memory is not disk
   EXPECT_EQ(second.Kv({"put", "k", "v"}).exit_status, 0);
 }
