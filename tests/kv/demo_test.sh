@@ -30,6 +30,7 @@ case $1 in
     # shellcheck disable=SC2016
     setsid bash -c 'read -r <"$WORK/never"' "--workspace_directory=$PWD" &
     echo $! >"$WORK/server"
+    until grep -qs workspace_directory /proc/$!/cmdline; do sleep 0.01; done
     echo build >&7
     case $FAKE_BUILD in
       fails) echo 'no such target' >&2; exit 1 ;;
@@ -52,8 +53,8 @@ echo server >&7
 sleep 1000 &
 case $FAKE_SERVER in
   stubborn) trap '' TERM ;;
-  crashes) trap 'kill %1; exit 7' TERM ;;
-  *) trap 'kill %1; exit 0' TERM ;;
+  crashes) trap 'kill %1; wait %1; exit 7' TERM ;;
+  *) trap 'kill %1; wait %1; exit 0' TERM ;;
 esac
 case $FAKE_SERVER in
   babbles) echo 'hello' ;;

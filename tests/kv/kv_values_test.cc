@@ -4,6 +4,7 @@
 // exit status.
 #include <signal.h>
 
+#include <cstdint>
 #include <random>
 #include <string>
 #include <vector>
@@ -25,9 +26,14 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 std::string RandomBytes(size_t size, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::string bytes(size, '\0');
-  for (char& byte : bytes) byte = static_cast<char>(random());
+  std::mt19937_64 random(seed);
+  std::string bytes;
+  bytes.reserve(size + sizeof(uint64_t));
+  while (bytes.size() < size) {
+    const uint64_t word = random();
+    bytes.append(reinterpret_cast<const char*>(&word), sizeof(word));
+  }
+  bytes.resize(size);
   return bytes;
 }
 

@@ -150,10 +150,16 @@ TEST(MessageAllocatorReleaseTest, MessagesLiveUntilTheHandlerHasFinished) {
   service.finish_later = true;
   EchoServer echo({.threads = 2}, &service);
   ClientContext context;
-  context.set_deadline(absl::Now() + absl::Milliseconds(50));
+  const SayRequest request;
   SayResponse response;
-  EXPECT_EQ(echo.stub().Say(&context, SayRequest(), &response).error_code(),
-            StatusCode::DEADLINE_EXCEEDED);
+  absl::Notification ended;
+  echo.stub().async()->Say(&context, &request, &response, [&](Status status) {
+    EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);
+    ended.Notify();
+  });
+  while (service.waiting == nullptr) absl::SleepFor(absl::Milliseconds(1));
+  context.TryCancel();
+  ended.WaitForNotification();
   EXPECT_EQ(allocator.released, 0);
   service.waiting.load()->Finish(Status::OK);
   while (allocator.released == 0) absl::SleepFor(absl::Milliseconds(1));

@@ -17,8 +17,8 @@ VM_TAGS = [
 # with it. So what fails is tried again, up to twice; Bazel's log says FLAKY.
 SOFT_ROCE_STALLS = True
 
-# A busy host may take several times as long as a quiet one, which takes minutes.
-_SECONDS = 1500
+# A busy host may take many times as long as a quiet one, which takes minutes.
+_SECONDS = 3000
 
 def in_vm_test(name, programs, devices = 2):
     """All of `programs` in one VM, which costs one boot; see in_vm.sh."""

@@ -152,7 +152,7 @@ TEST_F(ResolutionTest, AddressesStayWhereTheNameCannotBeResolvedAgain) {
   EXPECT_TRUE(Eventually([&] { return fakes_[1].connects() > 0; }));
   Answer(absl::UnavailableError("no answer"));
   fakes_[2].SetState(State::kTransientFailure, "gone");
-  EXPECT_TRUE(Eventually([&] { return resolutions() == 2; }));
+  EXPECT_TRUE(Eventually([&] { return resolutions() >= 2; }));
   fakes_[1].SetState(State::kReady);
   routing::Answer(fakes_[1].WaitForCall(0), "1");
   EXPECT_TRUE(first.WaitForEnd().status.ok());
