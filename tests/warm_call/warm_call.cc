@@ -5,9 +5,11 @@
 //                            SYSTEM_CALLS LAST", of kCalls calls of
 //                            kForms[FORM]; LAST is the number of the last
 //                            system call. FD: a tally (tally.h)
-//   warm_call instructions   under valgrind --tool=callgrind --instr-atstart=no
+//   warm_call instructions [FORM]
+//                            under valgrind --tool=callgrind --instr-atstart=no
 //                            --collect-atstart=no: makes dumps named
-//                            "EXTRA SIDE", of kCalls calls with small messages
+//                            "EXTRA SIDE", of kCalls calls of kForms[FORM];
+//                            default: the first
 //
 // SIDE is client or server. EXTRA is what is added to the way of each call on
 // both sides: "nothing", or something that the counting must find.
@@ -145,12 +147,12 @@ int CountCalls(int fd, const Form& form) {
 
 // ---- Instructions.
 
-int DumpInstructions() {
+int DumpInstructions(const Form& form) {
   if (!RUNNING_ON_VALGRIND) {
     std::fprintf(stderr, "not under valgrind, or built without its headers\n");
     return kNoValgrind;
   }
-  Measurement calls(kForms[0], nullptr);
+  Measurement calls(form, nullptr);
   CALLGRIND_START_INSTRUMENTATION;
   for (const Extra extra : {Extra::kNothing, Extra::kInstructions}) {
     calls.Add(extra);
@@ -173,8 +175,11 @@ int Main(const std::vector<std::string>& words) {
       form < std::size(kForms)) {
     return CountCalls(fd, kForms[form]);
   }
-  if (words.size() == 1 && words[0] == "instructions") {
-    return DumpInstructions();
+  if (!words.empty() && words[0] == "instructions" &&
+      (words.size() == 1 ||
+       (words.size() == 2 && absl::SimpleAtoi(words[1], &form) &&
+        form < std::size(kForms)))) {
+    return DumpInstructions(kForms[form]);
   }
   std::fprintf(stderr, "see the comment in tests/warm_call/warm_call.cc\n");
   return 2;
