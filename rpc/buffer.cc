@@ -1,6 +1,7 @@
 #include "rpc/buffer.h"
 
 #include <cstring>
+#include <memory>
 #include <new>
 
 namespace rpc {
@@ -78,31 +79,59 @@ Buffer Buffer::Adopt(void* data, size_t size, void (*destroy)(void*, size_t)) {
   return AdoptBlock(data, size, [destroy, data, size] { destroy(data, size); });
 }
 
+BufferChain::BufferChain(const BufferChain& other)
+    : size_(other.size_), count_(other.count_) {
+  if (!contiguous()) {
+    std::construct_at(&several_, other.several_);
+  } else if (!empty()) {
+    std::construct_at(&only_, other.only_);
+  }
+}
+
+BufferChain& BufferChain::operator=(const BufferChain& other) {
+  return *this = BufferChain(other);
+}
+
 void BufferChain::AppendAnother(Buffer buffer) {
-  if (several_.empty()) several_.push_back(std::move(only_));
+  if (contiguous()) {
+    std::vector<Buffer> several;
+    several.push_back(std::move(only_));
+    std::destroy_at(&only_);
+    std::construct_at(&several_, std::move(several));
+  }
   size_ += buffer.size();
+  ++count_;
   several_.push_back(std::move(buffer));
 }
 
 void BufferChain::Append(BufferChain chain) {
   if (chain.empty()) return;
   if (empty()) return Take(chain);
-  if (chain.several_.empty()) return AppendAnother(std::move(chain.only_));
+  if (chain.contiguous()) return AppendAnother(std::move(chain.only_));
   for (Buffer& buffer : chain.several_) AppendAnother(std::move(buffer));
+}
+
+void BufferChain::DestroySeveral() { std::destroy_at(&several_); }
+
+void BufferChain::TakeSeveral(BufferChain& other) {
+  std::construct_at(&several_, std::move(other.several_));
+  std::destroy_at(&other.several_);
 }
 
 void BufferChain::remove_suffix(uint64_t count) {
   if (count == size_) return clear();
   size_ -= count;
-  if (several_.empty()) return only_.remove_suffix(count);
+  if (contiguous()) return only_.remove_suffix(count);
   while (count >= several_.back().size()) {
     count -= several_.back().size();
     several_.pop_back();
   }
   several_.back().remove_suffix(count);
-  if (several_.size() > 1) return;
-  only_ = std::move(several_.front());
-  several_.clear();
+  count_ = several_.size();
+  if (count_ > 1) return;
+  Buffer only = std::move(several_.front());
+  std::destroy_at(&several_);
+  std::construct_at(&only_, std::move(only));
 }
 
 void BufferChain::CopyTo(std::byte* out) const {

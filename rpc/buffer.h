@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -164,10 +165,14 @@ class BufferChain {
  public:
   using Buffers = absl::Span<const Buffer>;
 
-  BufferChain() = default;
+  BufferChain() {}  // NOLINT(modernize-use-equals-default): of the union
   explicit BufferChain(Buffer buffer) { Append(std::move(buffer)); }
-  BufferChain(const BufferChain&) = default;
-  BufferChain& operator=(const BufferChain&) = default;
+  // Where it is empty, as most are, there is nothing in it to be destroyed.
+  ~BufferChain() {
+    if (!empty()) DestroyBuffers();
+  }
+  BufferChain(const BufferChain& other);
+  BufferChain& operator=(const BufferChain& other);
   // A moved-from chain is empty. Frames have two chains, mostly empty, and are
   // moved from hand to hand: that costs next to nothing.
   BufferChain(BufferChain&& other) noexcept {
@@ -185,7 +190,8 @@ class BufferChain {
     if (buffer.empty()) return;
     if (empty()) {
       size_ = buffer.size();
-      only_ = std::move(buffer);
+      count_ = 1;
+      std::construct_at(&only_, std::move(buffer));
     } else {
       AppendAnother(std::move(buffer));
     }
@@ -196,21 +202,22 @@ class BufferChain {
   bool empty() const { return size_ == 0; }
   // In order. Valid until the chain changes.
   Buffers buffers() const {
-    if (!several_.empty()) return several_;
-    return {&only_, size_t{empty() ? 0u : 1u}};
+    if (!contiguous()) return several_;
+    return {&only_, count_};
   }
   // The whole as one contiguous view, where it is one buffer or none.
-  bool contiguous() const { return several_.empty(); }
+  bool contiguous() const { return count_ <= 1; }
   std::string_view front_view() const {
-    return several_.empty() ? only_.view() : several_.front().view();
+    if (!contiguous()) return several_.front().view();
+    return empty() ? std::string_view() : only_.view();
   }
 
   // Lets go of the last `count` bytes. REQUIRES: count <= size().
   void remove_suffix(uint64_t count);
   void clear() {
-    only_.reset();
-    several_.clear();
-    size_ = 0;
+    if (empty()) return;
+    DestroyBuffers();
+    size_ = count_ = 0;
   }
   // Copies all bytes to `out`. REQUIRES: room for size() bytes.
   void CopyTo(std::byte* out) const;
@@ -218,16 +225,34 @@ class BufferChain {
 
  private:
   void AppendAnother(Buffer buffer);
+  // REQUIRES: it is not empty.
+  void DestroyBuffers() {
+    if (contiguous()) {
+      std::destroy_at(&only_);
+    } else {
+      DestroySeveral();
+    }
+  }
+  void DestroySeveral();
   // REQUIRES: this chain is empty, `other` is not.
   void Take(BufferChain& other) {
-    only_ = std::move(other.only_);
-    several_.swap(other.several_);
+    if (other.contiguous()) {
+      std::construct_at(&only_, std::move(other.only_));
+      std::destroy_at(&other.only_);
+    } else {
+      TakeSeveral(other);
+    }
     size_ = std::exchange(other.size_, 0);
+    count_ = std::exchange(other.count_, 0);
   }
+  void TakeSeveral(BufferChain& other);
 
-  uint64_t size_ = 0;            // 0: no buffers
-  Buffer only_;                  // where there is just one
-  std::vector<Buffer> several_;  // where there are more: all of them
+  uint64_t size_ = 0;
+  size_t count_ = 0;  // of buffers; 0: nothing is in the union
+  union {
+    Buffer only_;                  // where there is just one
+    std::vector<Buffer> several_;  // where there are more: all of them
+  };
 };
 
 }  // namespace rpc

@@ -161,13 +161,77 @@ TEST(SliceTest, IsABuffer) {
   EXPECT_TRUE(slice.buffer().block()->unique());
 }
 
-// ---- BufferChain::remove_suffix ----
+// ---- BufferChain ----
 
 BufferChain ThreePieces() {
   BufferChain chain(Buffer::CopyOf("abc"));
   chain.Append(Buffer::CopyOf("de"));
   chain.Append(Buffer::CopyOf("fghi"));
   return chain;
+}
+
+// Of none, one and several buffers.
+std::vector<BufferChain> ChainsOfEachKind() {
+  return {BufferChain(), BufferChain(Buffer::CopyOf("one")), ThreePieces()};
+}
+
+TEST(BufferChainTest, ACopySharesAndStays) {
+  for (const BufferChain& chain : ChainsOfEachKind()) {
+    for (BufferChain target : ChainsOfEachKind()) {
+      BufferChain copy(chain);
+      target = chain;
+      copy.Append(Buffer::CopyOf("!"));
+      EXPECT_EQ(copy.ToString(), chain.ToString() + "!");
+      EXPECT_EQ(target.ToString(), chain.ToString());
+      EXPECT_EQ(target.buffers().size(), chain.buffers().size());
+      if (!chain.empty()) {
+        EXPECT_EQ(target.buffers()[0].data(), chain.buffers()[0].data());
+      }
+      target = *&target;
+      EXPECT_EQ(target.ToString(), chain.ToString());
+    }
+  }
+}
+
+TEST(BufferChainTest, AMovedFromChainIsEmptyAndUsable) {
+  const std::vector<BufferChain> kinds = ChainsOfEachKind();
+  for (BufferChain chain : kinds) {
+    for (BufferChain target : kinds) {
+      const std::string whole = chain.ToString();
+      const size_t count = chain.buffers().size();
+      target = std::move(chain);
+      EXPECT_EQ(target.ToString(), whole);
+      EXPECT_EQ(target.buffers().size(), count);
+      EXPECT_TRUE(chain.empty());  // NOLINT(bugprone-use-after-move)
+      EXPECT_TRUE(chain.contiguous());
+      EXPECT_TRUE(chain.buffers().empty());
+      chain.Append(Buffer::CopyOf("next"));
+      EXPECT_EQ(chain.ToString(), "next");
+      chain = std::move(target);
+      EXPECT_EQ(chain.ToString(), whole);
+    }
+  }
+}
+
+TEST(BufferChainTest, LetsGoOfWhatItHeldWhenAssignedToOrGone) {
+  for (BufferChain other : ChainsOfEachKind()) {
+    const Buffer kept = Buffer::CopyOf("kept");
+    {
+      BufferChain one(kept);
+      BufferChain several(kept);
+      several.Append(kept);
+      EXPECT_FALSE(kept.block()->unique());
+      one = other;
+      several = std::move(other);
+      EXPECT_TRUE(kept.block()->unique());
+      one = BufferChain(kept);
+      several.clear();
+      several.Append(Buffer::CopyOf("x"));
+      several.Append(one);
+      EXPECT_EQ(several.ToString(), "xkept");
+    }
+    EXPECT_TRUE(kept.block()->unique());
+  }
 }
 
 TEST(BufferChainTest, RemovesSuffixesOfEverySize) {
