@@ -100,11 +100,23 @@ struct OutgoingFrame {
   // Limits::copy_message_bytes is best serialized on the stack and given as
   // `small_message`; a larger one is written into AllocateBuffer's memory. An
   // empty message is `has_message` with both empty.
-  bool has_message = false;
   absl::Span<const std::byte> small_message;
   // Bytes in front of `small_message` that the transport may write to: with
   // kSmallMessageRoom of them, it needs not copy the message once more.
   size_t small_message_room = 0;
+  bool has_message = false;
+
+  // The last frame of this direction.
+  bool end = false;
+  // Server, within OnCall and on its thread: OnCall returns right after this.
+  // The transport may stay this thread's until then.
+  bool last_act = false;
+  // Where the frame leaves at once, Send may say so instead of OnSent.
+  bool sent_by_result = false;
+  // With a server's `end`: the call's status code as gRPC numbers it. The
+  // transport carries it and does not look at it.
+  uint32_t status_code = 0;
+
   BufferChain message;
   // From GrowMessage, where `message`, one buffer of AllocateBuffer's, is still
   // to be written. Not with small messages.
@@ -113,19 +125,6 @@ struct OutgoingFrame {
   // Bytes beside the message. Registered memory (AllocateBuffer's, or what an
   // IncomingFrame held) is not copied; other memory is copied once.
   BufferChain attachment;
-
-  // The last frame of this direction.
-  bool end = false;
-  // With a server's `end`: the call's status code as gRPC numbers it. The
-  // transport carries it and does not look at it.
-  uint32_t status_code = 0;
-
-  // Server, within OnCall and on its thread: OnCall returns right after this.
-  // The transport may stay this thread's until then.
-  bool last_act = false;
-
-  // Where the frame leaves at once, Send may say so instead of OnSent.
-  bool sent_by_result = false;
 };
 
 // What arrives. Valid during OnFrame; a chain that is moved out stays valid,
