@@ -1,6 +1,7 @@
 #include "rpc/internal/message_codec.h"
 
 #include <string>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "rpc/internal/chain_input_stream.h"
@@ -71,8 +72,8 @@ Status ParseFailure(uint64_t bytes,
                              message.GetTypeName()));
 }
 
-bool DecodePieces(const BufferChain& chain,
-                  google::protobuf::MessageLite* message, Status* error) {
+bool DecodeUnusual(const BufferChain& chain,
+                   google::protobuf::MessageLite* message, Status* error) {
   if (chain.size() > kMaxProtobufBytes) {
     *error = Status(
         StatusCode::RESOURCE_EXHAUSTED,
@@ -80,8 +81,12 @@ bool DecodePieces(const BufferChain& chain,
                      " vs. ", kMaxProtobufBytes, "): protobuf's own limit"));
     return false;
   }
-  ChainInputStream stream(chain);
-  if (message->ParseFromZeroCopyStream(&stream)) return true;
+  if (chain.empty()) {
+    if (ParseInLine(std::string_view(""), message)) return true;
+  } else {
+    ChainInputStream stream(chain);
+    if (message->ParseFromZeroCopyStream(&stream)) return true;
+  }
   *error = ParseFailure(chain.size(), *message);
   return false;
 }

@@ -29,6 +29,7 @@
 #include "absl/status/statusor.h"
 #include "google/protobuf/message_lite.h"
 #include "rpc/buffer.h"
+#include "rpc/internal/protobuf_in_line.h"
 #include "rpc/status.h"
 #include "rpc/transport.h"
 
@@ -45,7 +46,7 @@ struct MessageScratch {
   // With room in front of it.
   std::byte* message() { return memory + kSmallMessageRoom; }
 
-  alignas(16) std::byte memory[kSmallMessageRoom + kBytes];
+  alignas(16) std::byte memory[kSmallMessageRoom + kBytes + kSlopBytes];
 };
 
 // How a side sends its messages.
@@ -81,7 +82,7 @@ bool CheckAttachmentSize(uint64_t bytes, const Limits& limits, Status* error);
 inline bool SerializeTo(const google::protobuf::MessageLite& message,
                         std::byte* target, size_t size, Status* error) {
   auto* const begin = reinterpret_cast<uint8_t*>(target);
-  const uint8_t* const end = message.SerializeWithCachedSizesToArray(begin);
+  const uint8_t* const end = SerializeInLine(message, size, begin);
   if (ABSL_PREDICT_TRUE(end == begin + size)) return true;
   *error = MessageChangedWhileSent();
   return false;
@@ -138,9 +139,10 @@ bool EncodeMessage(const google::protobuf::MessageLite& message,
   return true;
 }
 
-// DecodeMessage where the message is in pieces, too large, or does not parse.
-bool DecodePieces(const BufferChain& chain,
-                  google::protobuf::MessageLite* message, Status* error);
+// DecodeMessage where the message is empty, in pieces, too large, or does not
+// parse.
+bool DecodeUnusual(const BufferChain& chain,
+                   google::protobuf::MessageLite* message, Status* error);
 Status ParseFailure(uint64_t bytes,
                     const google::protobuf::MessageLite& message);
 
@@ -150,15 +152,11 @@ Status ParseFailure(uint64_t bytes,
 inline bool DecodeMessage(const BufferChain& chain,
                           google::protobuf::MessageLite* message,
                           Status* error) {
-  if (ABSL_PREDICT_FALSE(!chain.contiguous() ||
-                         chain.size() > kMaxProtobufBytes)) {
-    return DecodePieces(chain, message, error);
+  const Buffer* const only = chain.only();
+  if (ABSL_PREDICT_FALSE(only == nullptr || chain.size() > kMaxProtobufBytes)) {
+    return DecodeUnusual(chain, message, error);
   }
-  const std::string_view bytes = chain.front_view();
-  if (ABSL_PREDICT_TRUE(message->ParseFromArray(
-          bytes.data(), static_cast<int>(bytes.size())))) {
-    return true;
-  }
+  if (ABSL_PREDICT_TRUE(ParseInLine(only->view(), message))) return true;
   *error = ParseFailure(chain.size(), *message);
   return false;
 }
