@@ -18,15 +18,11 @@ void Call::HoldBack(rpc::OutgoingFrame& frame) {
   held_back->emplace_back(std::move(frame));
 }
 
-inline void Call::Reset() {
+void Call::DropRest() {
   Unlink();
-  static constexpr CallState kFresh;
-  static_cast<CallState&>(*this) = kFresh;
   inbox.clear();
   held_back.reset();
-  if (!outcome.status.ok()) outcome.status = absl::OkStatus();
-  outcome.may_have_run = true;
-  cut_off.store(false, std::memory_order_relaxed);
+  outcome.status = absl::OkStatus();
 }
 
 rpc::CallHandle CallTable::NewAlias() {
@@ -45,22 +41,11 @@ Call* CallTable::Create(rpc::CallHandle alias) {
   return call;
 }
 
-Call* CallTable::Create() {
-  uint32_t index;
-  if (free_.empty()) {
-    index = static_cast<uint32_t>(entries_.size());
-    entries_.emplace_back();
-  } else {
-    index = free_.back();
-    free_.pop_back();
-  }
-  Entry& entry = entries_[index];
-  if (entry.call == nullptr) entry.call = std::make_unique<Call>();
-  entry.live = true;
-  entry.call->handle = {uint64_t{entry.generation} << 32 |
-                        number_ << kIndexBits | index};
-  ++live_;
-  return entry.call.get();
+void CallTable::AddFree() {
+  auto call = std::make_unique<Call>();
+  call->handle = {kOneGeneration | number_ << kIndexBits | calls_.size()};
+  free_ = call.get();
+  calls_.push_back(std::move(call));
 }
 
 void CallTable::SetForGuests(Call* call) {
@@ -78,19 +63,6 @@ void CallTable::Forget(rpc::CallHandle alias) {
 rpc::CallHandle CallTable::HandleOf(rpc::CallHandle alias) const {
   const auto found = aliases_.find(alias.value);
   return found == aliases_.end() ? rpc::CallHandle() : found->second;
-}
-
-void CallTable::Destroy(Call* call) {
-  const auto index = static_cast<uint32_t>(call->handle.value) & kIndexMask;
-  Entry& entry = entries_[index];
-  if (call->alias) Forget(call->alias);
-  entry.live = false;
-  entry.generation = (entry.generation + 1) & kGenerationMask;
-  if (entry.generation == 0) entry.generation = 1;
-  --live_;
-  call->Reset();
-  // The last one to come is the first one to go: its memory is still cached.
-  free_.push_back(index);
 }
 
 }  // namespace rdma

@@ -12,6 +12,7 @@
 #include <deque>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -82,7 +83,8 @@ struct CallState {
   uint32_t sent_count = 0;  // OnSent callbacks that are due
   // Client: parameters that a call keeps until it is sent.
   uint32_t method_index = 0;
-  Call* next_ready = nullptr;
+  Call* next_ready = nullptr;  // of the ready ones, or of the free
+  bool live = false;           // CallTable's
 
   // Server.
   const void* method = nullptr;
@@ -100,11 +102,24 @@ struct Call final : public Timer, public CallState {
 
   // Keeps a frame in held_back.
   void HoldBack(rpc::OutgoingFrame& frame);
-  // Makes it as good as new.
-  void Reset();
 
  private:
+  friend class CallTable;
+
   void OnTimer() override { owner->OnCallDeadline(*this); }
+
+  // Makes it as good as new.
+  void Reset() {
+    static constexpr CallState kFresh;
+    static_cast<CallState&>(*this) = kFresh;
+    outcome.may_have_run = true;
+    cut_off.store(false, std::memory_order_relaxed);
+    if (scheduled() || !inbox.empty() || held_back != nullptr ||
+        !outcome.status.ok()) [[unlikely]] {
+      DropRest();
+    }
+  }
+  void DropRest();
 };
 
 // Calls by handle. Entries are reused, handles are not: a stale handle finds
@@ -130,7 +145,15 @@ class CallTable {
   static uint32_t PollerNumberOf(rpc::CallHandle handle);
 
   // A fresh call with its handle set.
-  Call* Create();
+  Call* Create() {
+    if (free_ == nullptr) [[unlikely]]
+      AddFree();
+    Call* const call = free_;
+    free_ = std::exchange(call->next_ready, nullptr);
+    call->live = true;
+    ++live_;
+    return call;
+  }
   // The same, also found by `alias`.
   Call* Create(rpc::CallHandle alias);
   // Nobody but threads in Poller::WaitAsGuest hears of the call.
@@ -139,13 +162,22 @@ class CallTable {
   Call* Find(rpc::CallHandle handle) {
     if ((handle.value & kAliasBit) != 0) handle = HandleOf(handle);
     const auto index = static_cast<uint32_t>(handle.value) & kIndexMask;
-    const auto generation = static_cast<uint32_t>(handle.value >> 32);
-    if (index >= entries_.size()) return nullptr;
-    Entry& entry = entries_[index];
-    return entry.live && entry.generation == generation ? entry.call.get()
-                                                        : nullptr;
+    if (index >= calls_.size()) return nullptr;
+    Call* const call = calls_[index].get();
+    // Nobody has the handle that a call will have when it is used again.
+    return call->handle == handle && call->live ? call : nullptr;
   }
-  void Destroy(Call* call);
+  // The last one to go is the first one to come: its memory is still cached.
+  void Destroy(Call* call) {
+    if (call->alias) [[unlikely]]
+      Forget(call->alias);
+    const rpc::CallHandle handle = HandleAfter(call->handle);
+    call->Reset();
+    call->handle = handle;
+    call->next_ready = free_;
+    free_ = call;
+    --live_;
+  }
   size_t live() const { return live_; }
   // Those of them that are for guests. Any thread.
   size_t live_for_guests() const {
@@ -155,36 +187,37 @@ class CallTable {
   // For shutting down: every live call. REQUIRES: none is created meanwhile.
   template <typename Function>
   void ForEach(Function&& function) {
-    for (Entry& entry : entries_) {
-      if (entry.live) function(*entry.call);
+    for (const std::unique_ptr<Call>& call : calls_) {
+      if (call->live) function(*call);
     }
   }
 
  private:
-  struct Entry {
-    uint32_t generation = 1;
-    bool live = false;
-    std::unique_ptr<Call> call;  // where not live, for the entry's next one
-  };
-
   // Aliases have the top bit, generations do not.
   static constexpr uint64_t kAliasBit = uint64_t{1} << 63;
-  static constexpr uint32_t kGenerationMask = 0x7fffffff;
-  // A handle is, from its low end, the entry's index, its table's number, and
-  // the entry's generation.
+  static constexpr uint64_t kOneGeneration = uint64_t{1} << 32;
+  // A handle is, from its low end, the call's index, its table's number, and
+  // the generation, which differs each time that the call is used again.
   static constexpr int kIndexBits = 28;
   static constexpr uint32_t kIndexMask = (1u << kIndexBits) - 1;
   static_assert(kMaxPollers == 1u << (32 - kIndexBits));
 
+  // Of the next generation; that one is never 0.
+  static rpc::CallHandle HandleAfter(rpc::CallHandle handle) {
+    const uint64_t next = (handle.value + kOneGeneration) & ~kAliasBit;
+    return {next < kOneGeneration ? next + kOneGeneration : next};
+  }
+
+  void AddFree();
   // That of the call, or one that finds nothing.
   rpc::CallHandle HandleOf(rpc::CallHandle alias) const;
   // What is beside the handle.
   void Forget(rpc::CallHandle alias);
 
   const uint32_t number_;
-  // As many as there were ever at once.
-  std::vector<Entry> entries_;
-  std::vector<uint32_t> free_;
+  // As many as there were ever at once, by index.
+  std::vector<std::unique_ptr<Call>> calls_;
+  Call* free_ = nullptr;  // those that are not live, by next_ready
   absl::flat_hash_map<uint64_t, rpc::CallHandle> aliases_;
   size_t live_ = 0;
   std::atomic<size_t> live_for_guests_{0};

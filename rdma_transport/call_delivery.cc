@@ -3,6 +3,7 @@
 #include <cassert>
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "rdma_transport/connection.h"
 
 namespace rdma {
@@ -35,21 +36,6 @@ void CallDelivery::DeliverOrHold(Call& call, rpc::IncomingFrame& frame) {
     DeliverFrame(call, frame);
   } else {
     call.inbox.push_back(MakeHeld(frame));
-  }
-}
-
-void CallDelivery::DeliverLast(Call& call, rpc::IncomingFrame& frame) {
-  assert(call.closed && !call.busy && !call.queued && call.inbox.empty() &&
-         call.sink != nullptr);
-  call.busy = true;
-  const auto deliver = [&call, &frame] {
-    call.sink->OnFrame(frame);
-    call.sink->OnClosed(call.outcome);
-  };
-  if (poller_->RunCallback(call.quick_sink, deliver)) {
-    Destroy(call);
-  } else {
-    poller_->Run([this, &call] { Destroy(call); });
   }
 }
 
@@ -106,12 +92,6 @@ void CallDelivery::CloseInOrder(Call& call) {
   call.inbox.clear();
   call.sent_count = 0;
   if (!call.busy) poller_->MakeReady(&call);
-}
-
-void CallDelivery::CloseAfterLastFrame(Call& call) {
-  if (call.closed) return;
-  call.closed = true;
-  poller_->timers().Cancel(&call);
 }
 
 bool CallDelivery::HasEvent(const Call& call) const {
@@ -206,13 +186,16 @@ inline void CallDelivery::DeliverClosed(Call& call) {
   if (poller_->RunCallback(call.quick_sink, close)) {
     Destroy(call);
   } else {
-    poller_->Run([this, &call] { Destroy(call); });
+    DestroyLater(call);
   }
 }
 
-void CallDelivery::Destroy(Call& call) {
-  poller_->calls().Destroy(&call);
-  if (drained_ != nullptr && poller_->calls().live() == 0) {
+ABSL_ATTRIBUTE_NOINLINE void CallDelivery::DestroyLater(Call& call) {
+  poller_->Run([this, &call] { Destroy(call); });
+}
+
+void CallDelivery::TellDrained() {
+  if (poller_->calls().live() == 0) {
     poller_->SetEvent(*std::exchange(drained_, nullptr));
   }
 }

@@ -7,6 +7,7 @@
 #ifndef VERBENA_RDMA_TRANSPORT_CALL_DELIVERY_H_
 #define VERBENA_RDMA_TRANSPORT_CALL_DELIVERY_H_
 
+#include <cassert>
 #include <memory>
 #include <string>
 
@@ -47,7 +48,20 @@ class CallDelivery final : public CallDeliverer {
 
   // Delivers the last frame of a closed call (CloseAfterLastFrame), before
   // which nothing is: its last two callbacks in one go.
-  void DeliverLast(Call& call, rpc::IncomingFrame& frame);
+  void DeliverLast(Call& call, rpc::IncomingFrame& frame) {
+    assert(call.closed && !call.busy && !call.queued && call.inbox.empty() &&
+           call.sink != nullptr);
+    call.busy = true;
+    const auto deliver = [&call, &frame] {
+      call.sink->OnFrame(frame);
+      call.sink->OnClosed(call.outcome);
+    };
+    if (poller_->RunCallback(call.quick_sink, deliver)) [[likely]] {
+      Destroy(call);
+    } else {
+      DestroyLater(call);
+    }
+  }
 
   // Delivers a client's last frame, which was held, with its ArrivingMessage.
   // REQUIRES: nothing is before it, and no callback of the call runs.
@@ -70,7 +84,11 @@ class CallDelivery final : public CallDeliverer {
 
   // The same for a call whose last frame is about to be delivered, in order:
   // DeliverOrHold or Complete must follow.
-  void CloseAfterLastFrame(Call& call);
+  void CloseAfterLastFrame(Call& call) {
+    if (call.closed) return;
+    call.closed = true;
+    poller_->timers().Cancel(&call);
+  }
 
   // Sets `event` once no call is left and no callback runs. One at a time.
   void NotifyWhenDrained(rpc::Event* event);
@@ -87,7 +105,13 @@ class CallDelivery final : public CallDeliverer {
   void AfterOpen(Call& call, rpc::CallSink* sink, bool at_tail);
   // `at_tail`: as the caller's last action, so that a callback may follow.
   void AfterCallback(Call& call, bool at_tail);
-  void Destroy(Call& call);
+  void Destroy(Call& call) {
+    poller_->calls().Destroy(&call);
+    if (drained_ != nullptr) [[unlikely]]
+      TellDrained();
+  }
+  void DestroyLater(Call& call);
+  void TellDrained();
   bool HasEvent(const Call& call) const;
 
   Poller* poller_ = nullptr;

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
-#include "rdma_transport/connection.h"
 
 namespace rdma {
 namespace {
@@ -80,19 +79,8 @@ absl::StatusOr<std::unique_ptr<ClientPoller>> ClientPoller::Create(
   return result;
 }
 
-bool ClientPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame& frame) {
-  Call* const call = poller->calls().Find(handle);
-  if (call == nullptr) return false;
-  if (call->connection == nullptr) {
-    // It may still wait for its connection.
-    if (!call->closed && !call->open_sent && !call->sent_end) {
-      call->HoldBack(frame);
-    }
-    return false;
-  }
-  const bool sent = call->connection->SendData(*call, frame) && !frame.end;
-  if (sent && !frame.sent_by_result) delivery.Sent(*call);
-  return sent && frame.sent_by_result;
+void ClientPoller::HoldBack(Call& call, rpc::OutgoingFrame& frame) {
+  if (!call.closed && !call.open_sent && !call.sent_end) call.HoldBack(frame);
 }
 
 void ClientPoller::Release(rpc::CallHandle handle, uint64_t window_bytes,

@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "rdma_transport/call_delivery.h"
+#include "rdma_transport/connection.h"
 #include "rdma_transport/device_context.h"
 #include "rdma_transport/poller.h"
 #include "rpc/transport.h"
@@ -19,7 +20,17 @@ struct ClientPoller {
   std::unique_ptr<Poller> poller;
 
   // What transports do with calls, on the driver's thread: rpc/transport.h.
-  bool Send(rpc::CallHandle handle, rpc::OutgoingFrame& frame);
+  bool Send(rpc::CallHandle handle, rpc::OutgoingFrame& frame) {
+    Call* const call = poller->calls().Find(handle);
+    if (call == nullptr) return false;
+    if (call->connection == nullptr) [[unlikely]] {
+      HoldBack(*call, frame);
+      return false;
+    }
+    const bool sent = call->connection->SendData(*call, frame) && !frame.end;
+    if (sent && !frame.sent_by_result) delivery.Sent(*call);
+    return sent && frame.sent_by_result;
+  }
   void Release(rpc::CallHandle handle, uint64_t window_bytes, bool drained);
 
   // A shared one for `options`, made where it is not there yet: each of
@@ -32,6 +43,10 @@ struct ClientPoller {
   static absl::StatusOr<std::unique_ptr<ClientPoller>> Create(
       std::shared_ptr<DeviceContext> context, const Poller::Options& options);
   ~ClientPoller();
+
+ private:
+  // A call that may still wait for its connection.
+  static void HoldBack(Call& call, rpc::OutgoingFrame& frame);
 };
 
 // What the transport's options say for a device and for a poller.

@@ -300,8 +300,9 @@ bool Connection::GrowSendQueue(uint32_t count) {
 
 // A completion costs as much as a third of a small call.
 void Connection::DeepenIfBusy() {
-  const uint64_t frames = frames_ - std::exchange(completion_frames_, frames_);
-  if (frames >= kIdleSendSlots / 2 && state_ == State::kUp &&
+  const uint64_t since = frames() - completion_frames_;
+  completion_frames_ = frames();
+  if (since >= kIdleSendSlots / 2 && state_ == State::kUp &&
       poller_->ReserveMoreCompletions(kBusySendSlots - kIdleSendSlots).ok()) {
     ResizeSendQueue(kBusySendSlots);
   }

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -56,7 +57,7 @@ class ConnectionOwner : public CallOwner {
                                 bool was_up) = 0;
   // The peer takes no further calls on this connection.
   virtual void OnGoAway(Connection& connection) = 0;
-  // A call of the connection is over: its slot is free.
+  // Client: a call of the connection is over, and its slot is free.
   virtual void OnCallGone(Connection& connection) = 0;
   // Client: the path of a method, which stays where it is.
   virtual std::string_view PathOf(uint32_t method) = 0;
@@ -100,7 +101,10 @@ class Connection final : public PolledConnection,
   // The call's application has taken so much; see ClientTransport::Release.
   void Release(Call& call, uint64_t window_bytes, bool drained);
   // Client: the call's last frame is about to be delivered.
-  void FinishCall(Call& call);
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void FinishCall(Call& call) {
+    DetachCall(call);
+    delivery_->CloseAfterLastFrame(call);
+  }
   // Ends the call here, and tells the peer. `not_run`: no handler saw it, which
   // it finds out by itself where none was called.
   void ResetCall(Call& call, const absl::Status& why, bool not_run = false);
@@ -123,7 +127,9 @@ class Connection final : public PolledConnection,
 
   bool up() const { return state_ == State::kUp; }
   // Whether a further call can be opened: there is a free slot.
-  bool HasFreeSlot() const;
+  bool HasFreeSlot() const {
+    return !free_slots_.empty() || slots_.size() < peer_max_calls_;
+  }
   size_t live_calls() const { return live_calls_; }
   // That were received, keepalive and the like left out.
   uint64_t frames_of_calls() const {
@@ -222,10 +228,15 @@ class Connection final : public PolledConnection,
   void ApplyPeerHandshake(const Handshake& peer);
   void OnUp(const CmEvent& event);
 
-  // Sending (connection_send.cc).
+  // Calls (connection_calls.cc).
   bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
+  void AfterOpening(Call& call, rpc::OutgoingFrame& frame, bool sent);
+  void AfterAnswer(Call& call);
+
+  // Sending (connection_send.cc).
   // These three return as SendData does.
   bool SendNow(Call& call, rpc::OutgoingFrame& frame);
+  bool SendSlowly(Call& call, rpc::OutgoingFrame& frame);
   bool SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
   bool Submit(Outgoing& out);
   void SendHeldBack(Call& call);
@@ -255,7 +266,10 @@ class Connection final : public PolledConnection,
                      SendEntry* holds);
   bool GatherBuffers(Outgoing& out, size_t front_bytes,
                      std::vector<ibv_sge>* sges, SendEntry* holds);
-  uint16_t GrantCredits();
+  uint16_t GrantCredits() {
+    poller_->receive_pool().Replenish();
+    return receive_credits_.Grant();
+  }
   std::byte* WriteFront(Outgoing& out, std::byte* to);
   void PostSend(Outgoing& out, const ibv_sge* sges, int count, bool is_inline,
                 SendEntry* holds, absl::Span<ibv_send_wr> first = {});
@@ -325,6 +339,15 @@ class Connection final : public PolledConnection,
   void OnPartTimer();
 
   // Receiving (connection_receive.cc).
+  bool OnAnswer(const ibv_wc& wc, rpc::Buffer& buffer);
+  bool OnRequest(const ibv_wc& wc, rpc::Buffer& buffer);
+  bool TakesOnlyMessage(FrameKind kind, const ibv_wc& wc,
+                        const rpc::Buffer& buffer, OnlyMessage* frame);
+  void Account(const OnlyMessage& frame);
+  static rpc::IncomingFrame ToIncoming(const OnlyMessage& frame,
+                                       rpc::Buffer& buffer);
+  void AfterReceive();
+  void OnAnyFrame(const ibv_wc& wc, rpc::Buffer&& buffer);
   void OnEarlyFrame(const ibv_wc& wc, rpc::Buffer&& buffer);
   void OnOpen(const FrameView& view, rpc::Buffer&& buffer);
   void OnData(const FrameView& view, rpc::Buffer&& buffer,
@@ -338,7 +361,8 @@ class Connection final : public PolledConnection,
   bool TakeWindow(const FrameView& view, Call& call);
   const char* DefineMethod(const FrameView& view);
   Call* FindCall(const FrameView& view);
-  Call* CreateServerCall(const FrameView& view);
+  Call* CreateServerCall(uint32_t method, uint32_t slot, uint32_t sequence);
+  void SetTimeout(Call& call, uint64_t timeout_us);
   bool CheckEagerLimits(const FrameView& view, Call& call);
   void RefuseEager(const FrameView& view, Call& call);
   void Deliver(Call& call, const FrameView& view, rpc::Buffer&& buffer,
@@ -348,18 +372,21 @@ class Connection final : public PolledConnection,
   void ProtocolError(std::string_view what);
 
   void AttachCall(Call& call, uint32_t slot) {
-    if (slot >= slots_.size()) slots_.resize(slot + 1, nullptr);
+    if (slot >= slots_.size()) [[unlikely]]
+      AddSlots(slot + 1);
     slots_[slot] = &call;
     call.slot = slot;
     call.connection = this;
     ++live_calls_;
   }
+  void AddSlots(size_t count);
   void DetachCall(Call& call) {
     if (call.connection != this) return;
     slots_[call.slot] = nullptr;
-    if (is_client_) free_slots_.push_back(call.slot);
     call.connection = nullptr;
     --live_calls_;
+    if (!is_client_) return;
+    free_slots_.push_back(call.slot);
     if (state_ == State::kUp) owner_->OnCallGone(*this);
   }
   void CloseAsPeerGone();
@@ -376,6 +403,8 @@ class Connection final : public PolledConnection,
   void ScheduleKeepalive(absl::Duration after);
   void OnKeepaliveTimer();
   void MaybeFinish();
+
+  uint64_t frames() const { return sent_frames_ + received_frames_; }
 
   Poller* const poller_;
   CallDelivery* const delivery_;
@@ -420,10 +449,10 @@ class Connection final : public PolledConnection,
   uint32_t reserved_completions_ = 0;
   uint32_t qp_send_depth_ = 0;  // what send_queue_ can grow to
   bool starved_ = false;        // a frame waited for credits
-  uint64_t frames_ = 0;         // sent and received
-  uint64_t shrink_frames_ = 0;
-  uint64_t completion_frames_ = 0;  // frames_ when a send completed
+  uint64_t sent_frames_ = 0;
   uint64_t received_frames_ = 0;
+  uint64_t shrink_frames_ = 0;
+  uint64_t completion_frames_ = 0;  // frames() when a send completed
   uint64_t received_credit_frames_ = 0;
   uint64_t keepalive_frames_ = 0;  // received_frames_ at the last look
   bool sign_wanted_ = false;       // from the peer, since then

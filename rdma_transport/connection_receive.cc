@@ -5,6 +5,8 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
 #include "rdma_transport/connection.h"
 #include "rdma_transport/wc_status.h"
@@ -60,6 +62,99 @@ void Connection::OnEarlyFrame(const ibv_wc& wc, rpc::Buffer&& buffer) {
 }
 
 void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
+  const bool done = is_client_ ? OnAnswer(wc, buffer) : OnRequest(wc, buffer);
+  if (ABSL_PREDICT_FALSE(!done)) OnAnyFrame(wc, std::move(buffer));
+}
+
+// These two are the short way of what most frames are, where nothing is special
+// about them. They do as OnAnyFrame would, with its checks in one go. False: it
+// is not so, and nothing happened. Delivering is the last action: the turnstile
+// may be lost.
+
+inline bool Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer& buffer) {
+  OnlyMessage frame;
+  if (ABSL_PREDICT_FALSE(
+          !TakesOnlyMessage(FrameKind::kData, wc, buffer, &frame))) {
+    return false;
+  }
+  Call* const call = slots_[frame.slot];
+  if (ABSL_PREDICT_FALSE(call == nullptr ||
+                         call->sequence != frame.call_sequence ||
+                         call->received_end || call->busy || call->queued ||
+                         !call->inbox.empty() || !offers_.empty())) {
+    return false;
+  }
+  Account(frame);
+  call->received_end = true;
+  FinishCall(*call);
+  rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
+  delivery_->DeliverLast(*call, incoming);
+  return true;
+}
+
+inline bool Connection::OnRequest(const ibv_wc& wc, rpc::Buffer& buffer) {
+  OnlyMessage frame;
+  if (ABSL_PREDICT_FALSE(
+          !TakesOnlyMessage(FrameKind::kOpen, wc, buffer, &frame) ||
+          slots_[frame.slot] != nullptr || frame.detail >= methods_.size() ||
+          refusing_calls_)) {
+    return false;
+  }
+  Account(frame);
+  Call* const call =
+      CreateServerCall(frame.detail, frame.slot, frame.call_sequence);
+  call->received_end = true;
+  if (frame.timeout_us != 0) SetTimeout(*call, frame.timeout_us);
+  rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
+  delivery_->DeliverOpen(*call, incoming);
+  return true;
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakesOnlyMessage(
+    FrameKind kind, const ibv_wc& wc, const rpc::Buffer& buffer,
+    OnlyMessage* frame) {
+  return ABSL_PREDICT_TRUE(
+      state_ == State::kUp && (wc.wc_flags & IBV_WC_WITH_IMM) != 0 &&
+      DecodeOnlyMessage(kind, ntohl(wc.imm_data), BytesOf(buffer), frame) &&
+      frame->message.size() <= options_.max_receive_message_bytes &&
+      receive_credits_.outstanding() != 0 &&
+      send_credits_.CanAdd(frame->credits) &&
+      !poller_->receive_pool().IsTight() && !poller_->callbacks_wait() &&
+      frame->slot < slots_.size());
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::Account(const OnlyMessage& frame) {
+  ++received_frames_;
+  (void)receive_credits_.Consume();
+  (void)send_credits_.Add(frame.credits);
+  AfterReceive();
+  poller_->counters().eager_messages_received.Add(1);
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline rpc::IncomingFrame Connection::ToIncoming(
+    const OnlyMessage& frame, rpc::Buffer& buffer) {
+  rpc::IncomingFrame incoming;
+  incoming.has_message = true;
+  incoming.end = true;
+  incoming.status_code = frame.detail;
+  if (!frame.message.empty()) {
+    buffer.remove_prefix(buffer.size() - frame.message.size());
+    incoming.message = rpc::BufferChain(std::move(buffer));
+  }
+  return incoming;
+}
+
+// Sees to what the frame that came leaves to do.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::AfterReceive() {
+  ArmShrinkTimer();
+  if (!queue_.empty() || receive_credits_.ShouldGrantNow() ||
+      !close_when_flushed_.ok()) {
+    poller_->MarkDirty(this);
+  }
+}
+
+ABSL_ATTRIBUTE_NOINLINE void Connection::OnAnyFrame(const ibv_wc& wc,
+                                                    rpc::Buffer&& buffer) {
   if (state_ != State::kUp) {
     if (state_ == State::kConnecting) OnEarlyFrame(wc, std::move(buffer));
     return;
@@ -86,7 +181,6 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
       return ProtocolError(wrong);
     }
   }
-  ++frames_;
   ++received_frames_;
   if (!receive_credits_.Consume())
     return ProtocolError("more frames than granted");
@@ -94,11 +188,7 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
     return ProtocolError("more credits than there can be");
   }
   if (view.has(kWantCredits)) GrowWindow();
-  ArmShrinkTimer();
-  if (!queue_.empty() || receive_credits_.ShouldGrantNow() ||
-      !close_when_flushed_.ok()) {
-    poller_->MarkDirty(this);
-  }
+  AfterReceive();
 
   switch (view.fields.kind) {
     case FrameKind::kOpen:
@@ -168,29 +258,30 @@ inline const char* Connection::DefineMethod(const FrameView& view) {
   return number < methods_.size() ? nullptr : "an undefined method number";
 }
 
-inline Call* Connection::CreateServerCall(const FrameView& view) {
-  const Method& method = *methods_[view.fields.detail];
+inline Call* Connection::CreateServerCall(uint32_t method_number, uint32_t slot,
+                                          uint32_t sequence) {
+  const Method& method = *methods_[method_number];
   Call* const call = poller_->calls().Create();
   call->owner = owner_;
-  call->sequence = last_opened_ = view.fields.call_sequence;
+  call->sequence = last_opened_ = sequence;
   call->method = method.token;
   call->path = method.path;
   call->peer = peer_name_;
   call->open_sent = true;
-  call->received_end = view.has(kEnd);
-  AttachCall(*call, view.fields.slot);
-  if (view.fields.timeout_us != 0) {
-    // A deadline beyond some centuries is none.
-    constexpr uint64_t kLongestUs = uint64_t{1} << 53;
-    const auto timeout = absl::Microseconds(
-        static_cast<int64_t>(std::min(view.fields.timeout_us, kLongestUs)));
-    const int64_t now_ns = Poller::NowNs();
-    call->deadline =
-        absl::FromUnixNanos(poller_->wall_clock().UnixNs(now_ns)) + timeout;
-    poller_->Schedule(call, now_ns + std::min(absl::ToInt64Nanoseconds(timeout),
-                                              Poller::kLongestTimerNs));
-  }
+  AttachCall(*call, slot);
   return call;
+}
+
+void Connection::SetTimeout(Call& call, uint64_t timeout_us) {
+  // A deadline beyond some centuries is none.
+  constexpr uint64_t kLongestUs = uint64_t{1} << 53;
+  const auto timeout = absl::Microseconds(
+      static_cast<int64_t>(std::min(timeout_us, kLongestUs)));
+  const int64_t now_ns = Poller::NowNs();
+  call.deadline =
+      absl::FromUnixNanos(poller_->wall_clock().UnixNs(now_ns)) + timeout;
+  poller_->Schedule(&call, now_ns + std::min(absl::ToInt64Nanoseconds(timeout),
+                                             Poller::kLongestTimerNs));
 }
 
 void Connection::OnOpen(const FrameView& view, rpc::Buffer&& buffer) {
@@ -202,7 +293,10 @@ void Connection::OnOpen(const FrameView& view, rpc::Buffer&& buffer) {
   if (view.fields.slot < slots_.size() && slots_[view.fields.slot] != nullptr) {
     return ProtocolError("a slot that is in use");
   }
-  Call* const call = CreateServerCall(view);
+  Call* const call = CreateServerCall(view.fields.detail, view.fields.slot,
+                                      view.fields.call_sequence);
+  call->received_end = view.has(kEnd);
+  if (view.fields.timeout_us != 0) SetTimeout(*call, view.fields.timeout_us);
   if (refusing_calls_) {
     // After the last word there is nothing to be said.
     if (last_word_said_) return CloseQuietly(*call);
@@ -403,7 +497,7 @@ void Connection::ArmShrinkTimer() {
 // time the credits of a less busy one.
 void Connection::OnShrinkTimer() {
   if (state_ != State::kUp) return;
-  const bool idle = std::exchange(shrink_frames_, frames_) == frames_;
+  const bool idle = std::exchange(shrink_frames_, frames()) == frames();
   uint32_t given = 0;
   if (queue_.empty()) {
     given = idle ? send_credits_.GiveBack(peer_initial_credits_)
@@ -419,7 +513,7 @@ void Connection::OnShrinkTimer() {
     out.fields.detail = given;
     out.signaled = idle;
     Submit(out);
-    shrink_frames_ = frames_;  // no sign of being busy
+    shrink_frames_ = frames();  // no sign of being busy
   }
   ArmShrinkTimer();
 }

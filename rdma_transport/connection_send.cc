@@ -19,7 +19,6 @@ namespace {
 constexpr size_t kCopyBytes = 2048;
 // What a reset's text may take of a frame: such frames go inline.
 constexpr size_t kMaxResetText = 192;
-static_assert(kFramePrefixBytes + kOpenExtraBytes <= rpc::kSmallMessageRoom);
 
 absl::Span<const std::byte> AsBytes(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
@@ -36,69 +35,6 @@ std::byte* Append(std::byte* to, const rpc::BufferChain& chain) {
 }
 
 }  // namespace
-
-// The usual case: the whole of what a call has to say is small, and nothing is
-// in its way. Does what SendFrame would, without getting ready for anything
-// else. False: not so, and nothing happened.
-bool Connection::SendAtOnce(FrameKind kind, Call& call,
-                            const rpc::OutgoingFrame& frame) {
-  const bool opens = kind == FrameKind::kOpen;
-  const size_t front_bytes =
-      kFramePrefixBytes + (opens ? kOpenExtraBytes : 0) + frame.header.size();
-  const size_t frame_bytes = front_bytes + frame.small_message.size();
-  if (state_ != State::kUp || frame_bytes > at_once_limit_ ||
-      !frame.message.empty() || !frame.attachment.empty() || call.owes_done ||
-      call.was_held_back || starved_ || !queue_.empty() ||
-      !send_credits_.CanSend() || !send_queue_.HasRoom(1)) {
-    return false;
-  }
-  FrameFields fields;
-  if (opens) {
-    if (call.method_index >= method_numbers_.size()) return false;
-    const uint32_t known = method_numbers_[call.method_index];
-    if (known == 0) return false;
-    fields.detail = known - 1;
-    fields.timeout_us = call.timeout_us;
-  } else {
-    fields.detail = frame.status_code;
-  }
-  fields.kind = kind;
-  fields.flags = (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
-  fields.slot = call.slot;
-  fields.call_sequence = call.sequence;
-  fields.credits = GrantCredits();
-  fields.header_bytes = static_cast<uint16_t>(frame.header.size());
-  fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
-
-  std::byte scratch[kMaxInlineBytes];
-  std::byte* bytes = scratch;
-  if (frame.header.empty() && front_bytes <= frame.small_message_room) {
-    bytes = const_cast<std::byte*>(frame.small_message.data()) - front_bytes;
-  } else {
-    Append(Append(bytes + front_bytes - frame.header.size(), frame.header),
-           frame.small_message);
-  }
-  EncodePrefix(fields, bytes);
-  ibv_sge sge = {reinterpret_cast<uint64_t>(bytes),
-                 static_cast<uint32_t>(frame_bytes), 0};
-  ibv_send_wr wr;
-  bool signaled = false;
-  send_queue_.Push(&signaled, &wr.wr_id);
-  wr.next = nullptr;
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_SEND_WITH_IMM;
-  wr.send_flags = IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0);
-  wr.imm_data = htonl(EncodeTag(fields));
-  call.sent_end = frame.end;
-  if (!PostWorkRequests(&wr)) return true;
-  ++frames_;
-  answer_due_ = false;
-  send_credits_.Spend();
-  call.open_sent = true;
-  if (frame.has_message) poller_->counters().eager_messages_sent.Add(1);
-  return true;
-}
 
 bool Connection::Submit(Outgoing& out) {
   if (state_ != State::kUp) return false;
@@ -453,11 +389,6 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
 // As far as there are buffers, no credit is granted that no receive is posted
 // for: a peer may use it before this turn ends, and where a handler blocks, the
 // turn does not end at all.
-uint16_t Connection::GrantCredits() {
-  poller_->receive_pool().Replenish();
-  return receive_credits_.Grant();
-}
-
 // The tag where there is no immediate, the prefix, the header. Grants credits.
 std::byte* Connection::WriteFront(Outgoing& out, std::byte* to) {
   out.fields.credits = GrantCredits();
@@ -517,7 +448,7 @@ void Connection::FailPost(int error, const ibv_send_wr* bad) {
 
 // SendAtOnce does of this what concerns it.
 void Connection::AfterPost(const Outgoing& out) {
-  ++frames_;
+  ++sent_frames_;
   starved_ = false;
   answer_due_ = false;
   if (state_ != State::kUp) return;

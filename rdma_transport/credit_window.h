@@ -26,6 +26,10 @@ class SendCredits {
 
   bool CanSend() const { return held_ > kReserved; }
   bool CanSendCredits() const { return held_ > 0; }
+  // Whether it would be true of Add.
+  bool CanAdd(uint32_t granted) const {
+    return held_ + granted <= kMostCredits;
+  }
   // REQUIRES: CanSend(), or CanSendCredits() for a frame of credits only.
   void Spend() { least_ = std::min(least_, --held_); }
   // False: the peer granted more than anybody can hold; it broke the protocol.
@@ -85,7 +89,7 @@ class ReceiveCredits {
     return owed;
   }
   // Half the window is worth a frame of its own.
-  bool ShouldGrantNow() const { return Owed() * 2 >= window_; }
+  bool ShouldGrantNow() const { return outstanding_ * 2 <= window_; }
 
   // The peer gave credits back: the window shrinks by as many, though not below
   // `least`. False: more than it can have.

@@ -21,6 +21,8 @@ constexpr double kBackoffJitter = 0.2;
 // So many looks without a call make up the idle timeout.
 constexpr int kIdleChecks = 4;
 
+constexpr char kShutDown[] = "the channel is shut down";
+
 std::string NameOf(const HostPort& address) {
   const bool v6 = address.host.find(':') != std::string::npos;
   return absl::StrCat("rdma://", v6 ? "[" : "", address.host, v6 ? "]" : "",
@@ -63,33 +65,40 @@ rpc::CallHandle Endpoint::StartCall(const rpc::CallOptions& options,
                                     rpc::CallSink* sink) {
   Poller& poller = *poller_->poller;
   rpc::CallHandle handle;
-  // Callbacks run in turns of a driver, of which there is none in here; and
-  // what runs one cannot go meanwhile, whatever the call's end destroys.
-  const bool tell = poller.RunsCallbackHere();
   const auto start = [&] {
     Call* const call = poller.calls().Create();
     handle = call->handle;
-    if (tell && sink->OnStarted(handle)) handle = {};
+    // Callbacks run in turns of a driver, of which there is none in here; and
+    // what runs one cannot go meanwhile, whatever the call's end destroys.
+    if (poller.RunsCallbackHere() && sink->OnStarted(handle)) handle = {};
     Start(*call, options, frame, sink);
     // Taken over, also where the call ended before it was sent.
     if (!frame.message.empty()) frame.message.clear();
     if (!frame.attachment.empty()) frame.attachment.clear();
   };
-  if (options.next_wait == rpc::NextWait::kAtOnce ? poller.RunAndStay(start)
-                                                  : poller.RunNow(start)) {
+  if (poller.RunNow(start, options.next_wait == rpc::NextWait::kAtOnce))
+      [[likely]] {
     return handle;
   }
-  handle = CallTable::NewAlias();
-  poller.Run([self = shared_from_this(), options, sink, handle,
-              owned = std::make_unique<OwnedFrame>(std::move(frame))] {
-    Call* const call = self->poller_->poller->calls().Create(handle);
-    self->Start(*call, options, owned->get(), sink);
-  });
+  return StartElsewhere(options, frame, sink);
+}
+
+// On the thread that drives.
+ABSL_ATTRIBUTE_NOINLINE rpc::CallHandle Endpoint::StartElsewhere(
+    const rpc::CallOptions& options, rpc::OutgoingFrame& frame,
+    rpc::CallSink* sink) {
+  const rpc::CallHandle handle = CallTable::NewAlias();
+  poller_->poller->Run(
+      [self = shared_from_this(), options, sink, handle,
+       owned = std::make_unique<OwnedFrame>(std::move(frame))] {
+        Call* const call = self->poller_->poller->calls().Create(handle);
+        self->Start(*call, options, owned->get(), sink);
+      });
   return handle;
 }
 
-void Endpoint::Start(Call& call, const rpc::CallOptions& options,
-                     rpc::OutgoingFrame& frame, rpc::CallSink* sink) {
+inline void Endpoint::Start(Call& call, const rpc::CallOptions& options,
+                            rpc::OutgoingFrame& frame, rpc::CallSink* sink) {
   call.owner = this;
   call.sink = sink;
   call.is_client = true;
@@ -100,26 +109,37 @@ void Endpoint::Start(Call& call, const rpc::CallOptions& options,
   if (ABSL_PREDICT_FALSE(options.next_wait == rpc::NextWait::kAsGuest)) {
     poller_->poller->calls().SetForGuests(&call);
   }
-  if (shut_down_) {
-    poller_->delivery.Close(
-        call, {absl::CancelledError("the channel is shut down"), false});
-    return;
-  }
-  if (options.deadline != absl::InfiniteFuture()) {
-    const int64_t left_ns = NsUntil(options.deadline);
-    if (left_ns == 0) {
-      poller_->delivery.Close(
-          call, {absl::DeadlineExceededError("Deadline Exceeded"), false});
-      return;
-    }
-    call.timeout_us = TimeoutUs(left_ns);
-    poller_->poller->Schedule(
-        &call, Poller::NowNs() + std::min(left_ns, Poller::kLongestTimerNs));
-  }
+  if (options.deadline != absl::InfiniteFuture() && !SetDeadline(call)) return;
   ++calls_opened_;
   if (connection_ != nullptr && connection_->up() && pending_.empty() &&
-      connection_->HasFreeSlot()) {
+      connection_->HasFreeSlot() && !shut_down_) [[likely]] {
     connection_->OpenCall(call, frame);
+  } else {
+    StartLater(call, frame);
+  }
+}
+
+// False: it has passed.
+bool Endpoint::SetDeadline(Call& call) {
+  const int64_t left_ns = NsUntil(call.deadline);
+  if (left_ns == 0) {
+    poller_->delivery.Close(
+        call, {shut_down_
+                   ? absl::CancelledError(kShutDown)
+                   : absl::DeadlineExceededError("Deadline Exceeded"),
+               false});
+    return false;
+  }
+  call.timeout_us = TimeoutUs(left_ns);
+  poller_->poller->Schedule(
+      &call, Poller::NowNs() + std::min(left_ns, Poller::kLongestTimerNs));
+  return true;
+}
+
+// When there is a connection, if that is to be waited for.
+void Endpoint::StartLater(Call& call, rpc::OutgoingFrame& frame) {
+  if (shut_down_) {
+    poller_->delivery.Close(call, {absl::CancelledError(kShutDown), false});
     return;
   }
   const bool failing =
@@ -380,7 +400,7 @@ void Endpoint::Shutdown() {
     SetState(rpc::ConnectivityState::kShutdown);
     poller_->poller->timers().Cancel(&retry_timer_);
     poller_->poller->timers().Cancel(&idle_timer_);
-    const absl::Status why = absl::CancelledError("the channel is shut down");
+    const absl::Status why = absl::CancelledError(kShutDown);
     FailPending(why);
     for (Connection* const leaving : std::exchange(leaving_, {})) {
       leaving->Close(why);

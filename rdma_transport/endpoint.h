@@ -102,8 +102,13 @@ class Endpoint final : public ConnectionOwner,
   void OnCallDeadline(Call& call) override;
   void OnCallRefused(Call&) override {}
 
+  rpc::CallHandle StartElsewhere(const rpc::CallOptions& options,
+                                 rpc::OutgoingFrame& frame,
+                                 rpc::CallSink* sink);
   void Start(Call& call, const rpc::CallOptions& options,
              rpc::OutgoingFrame& frame, rpc::CallSink* sink);
+  bool SetDeadline(Call& call);
+  void StartLater(Call& call, rpc::OutgoingFrame& frame);
   void CancelCall(Call& call, const absl::Status& reason);
   void SendPending();
   void FailPending(const absl::Status& why);

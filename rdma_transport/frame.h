@@ -38,6 +38,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "absl/base/optimization.h"
 #include "absl/types/span.h"
 
 namespace rdma {
@@ -173,6 +174,21 @@ const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
 bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
                       FrameView* view);
 
+// The only message of its direction, small, with nothing beside it: both frames
+// of most calls.
+struct OnlyMessage {
+  uint32_t slot = 0;
+  uint32_t call_sequence = 0;
+  uint32_t credits = 0;
+  uint32_t detail = 0;
+  uint64_t timeout_us = 0;
+  absl::Span<const std::byte> message;
+};
+// Takes a frame of this kind (kOpen or kData) apart where it is such a one.
+// False: DecodePlainFrame or DecodeFrame it.
+bool DecodeOnlyMessage(FrameKind kind, uint32_t tag,
+                       absl::Span<const std::byte> payload, OnlyMessage* frame);
+
 // ---- Implementation, of what each small call writes.
 
 // What an open says where so much is left.
@@ -269,6 +285,30 @@ inline bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
   view->message = {view->header.end(), fields.message_bytes};
   view->attachment = {view->message.end(),
                       rest - fields.header_bytes - fields.message_bytes};
+  return true;
+}
+
+inline bool DecodeOnlyMessage(FrameKind kind, uint32_t tag,
+                              absl::Span<const std::byte> payload,
+                              OnlyMessage* frame) {
+  using frame_internal::Load;
+  const bool opens = kind == FrameKind::kOpen;
+  const size_t front_bytes = kFramePrefixBytes + (opens ? kOpenExtraBytes : 0);
+  const uint32_t expected =
+      static_cast<uint32_t>(kind) << 8 | kEnd | kHasMessage;
+  const std::byte* const in = payload.data();
+  if (ABSL_PREDICT_FALSE(
+          tag >> 20 != expected || payload.size() < front_bytes ||
+          Load<uint16_t>(in + 6) != 0 ||
+          Load<uint32_t>(in + 8) != payload.size() - front_bytes)) {
+    return false;
+  }
+  frame->slot = tag & kMaxSlot;
+  frame->call_sequence = Load<uint32_t>(in);
+  frame->credits = Load<uint16_t>(in + 4);
+  frame->detail = Load<uint32_t>(in + 12);
+  frame->timeout_us = opens ? Load<uint64_t>(in + kFramePrefixBytes) : 0;
+  frame->message = payload.subspan(front_bytes);
   return true;
 }
 

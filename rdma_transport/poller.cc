@@ -157,7 +157,7 @@ void Poller::PushTask(absl::AnyInvocable<void()> task) {
   }
 }
 
-bool Poller::RunLeftTasks() {
+ABSL_ATTRIBUTE_NOINLINE bool Poller::RunLeftTasks() {
   Task* newest = tasks_.exchange(nullptr, std::memory_order_acquire);
   Task* oldest = nullptr;
   while (newest != nullptr) {
@@ -178,11 +178,13 @@ bool Poller::Leave() {
   const LeftBehind left = OpenForOthers();
   if (NudgeWaiter()) return true;
   // Without any, the monitor's look is soon enough.
-  if (!left.callbacks && left.calls == 0) return false;
-  if (IsLeftToGuests(left)) return false;
-  if (!left.callbacks && parsers_.load(std::memory_order_relaxed) > 0) {
-    return false;
-  }
+  if (left.callbacks || left.calls != 0) CallForHelp(left);
+  return false;
+}
+
+ABSL_ATTRIBUTE_NOINLINE void Poller::CallForHelp(const LeftBehind& left) {
+  if (IsLeftToGuests(left)) return;
+  if (!left.callbacks && parsers_.load(std::memory_order_relaxed) > 0) return;
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They wake with what comes from the peer; callbacks that are due already
     // would wait for that.
@@ -190,13 +192,14 @@ bool Poller::Leave() {
   } else if (active_keepers_.load(std::memory_order_seq_cst) == 0) {
     SendKeeper();
   }
-  return false;
 }
+
+Poller::LeftBehind Poller::OpenAgain() { return OpenForOthers(); }
 
 // ---- Driving.
 
 void Poller::Wait(rpc::Event& event) {
-  // RunAndStay may have made this thread the driver.
+  // RunNow may have made this thread the driver.
   while (turnstile_.HeldByMe() || !event.is_set()) {
     if (turnstile_.HeldByMe() || turnstile_.TryEnter()) {
       DriveUntil(Role::kWaiter, [&event] { return event.is_set(); });
@@ -261,7 +264,7 @@ void Poller::DriveWithoutCallbacks(absl::FunctionRef<bool()> done) {
 }
 
 template <typename Done>
-void Poller::DriveUntil(Role role, Done done) {
+inline void Poller::DriveUntil(Role role, Done done) {
   int64_t idle_since_ns = 0;
   uint32_t idle_turns = 0;
   while (!done()) {
@@ -270,18 +273,25 @@ void Poller::DriveUntil(Role role, Done done) {
     if (busy) {
       idle_turns = 0;
       idle_since_ns = 0;
-      continue;
-    }
-    if (++idle_turns % kTurnsPerClock != 0) continue;
-    const int64_t now_ns = NowNs();
-    if (idle_since_ns == 0) idle_since_ns = now_ns;
-    if (now_ns - idle_since_ns >= idle_spin_.limit_ns()) {
-      Sleep(role, done);
-      if (!turnstile_.HeldByMe()) return;
-      idle_spin_.OnWoken(NowNs() - idle_since_ns);
-      idle_since_ns = 0;
+    } else if (++idle_turns % kTurnsPerClock == 0 &&
+               !SpinOrSleep(role, done, &idle_since_ns)) {
+      return;
     }
   }
+}
+
+// After some turns without work. False: the turnstile was lost.
+template <typename Done>
+ABSL_ATTRIBUTE_NOINLINE bool Poller::SpinOrSleep(Role role, Done done,
+                                                 int64_t* idle_since_ns) {
+  const int64_t now_ns = NowNs();
+  if (*idle_since_ns == 0) *idle_since_ns = now_ns;
+  if (now_ns - *idle_since_ns < idle_spin_.limit_ns()) return true;
+  Sleep(role, done);
+  if (!turnstile_.HeldByMe()) return false;
+  idle_spin_.OnWoken(NowNs() - *idle_since_ns);
+  *idle_since_ns = 0;
+  return true;
 }
 
 bool Poller::Turn() {
@@ -339,7 +349,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::HandleCompletions() {
 // holds. What was asked for during one sweep is due at the end of the next:
 // that one began later, and so saw all that was in the CQ then. True where
 // something waits for the next.
-bool Poller::OnSwept() {
+ABSL_ATTRIBUTE_NOINLINE bool Poller::OnSwept() {
   sweep_is_awaited_ = false;
   dying_.clear();
   dying_.swap(graveyard_);
@@ -387,7 +397,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Poller::HandleCompletion(
 
 // What callbacks make ready waits for the next turn: a callback that starts
 // another call each time keeps nothing else from running.
-bool Poller::RunReadyCalls() {
+ABSL_ATTRIBUTE_NOINLINE bool Poller::RunReadyCalls() {
   for (size_t left = ready_count_; left > 0 && ready_head_ != nullptr; --left) {
     Call* const call = ready_head_;
     --ready_count_;
@@ -412,7 +422,7 @@ void Poller::MakeReady(Call* call) {
   ++ready_count_;
 }
 
-void Poller::FlushDirty() {
+ABSL_ATTRIBUTE_NOINLINE void Poller::FlushDirty() {
   // Flushing may mark further connections, or the same one again.
   for (size_t i = 0; i < dirty_.size(); ++i) {
     PolledConnection* const connection = dirty_[i];

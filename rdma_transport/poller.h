@@ -136,24 +136,18 @@ class Poller {
   // poller's sleeps, that one wakes and runs it.
   void RunElsewhere(absl::AnyInvocable<void()> task);
 
-  // Runs `function` now as the driver, or returns false.
+  // Runs `function` now as the driver, or returns false. `stay`: this thread
+  // stays the driver where it became one: for the Wait that follows at once, or
+  // the end of the callback that it is in.
   template <typename Function>
-  bool RunNow(Function&& function) {
+  bool RunNow(Function&& function, bool stay = false) {
     const bool was_driver = turnstile_.HeldByMe();
-    if (!RunAndStay(function)) return false;
-    if (!was_driver) Leave();
-    return true;
-  }
-
-  // The same, and this thread stays the driver where it became one: for the
-  // Wait that follows at once, or the end of the callback that it is in.
-  template <typename Function>
-  bool RunAndStay(Function&& function) {
-    if (!turnstile_.HeldByMe()) {
+    if (!was_driver) {
       if (!turnstile_.TryEnter()) return false;
       RunTasks();  // that were left before
     }
     function();
+    if (!was_driver && !stay) Leave();
     return true;
   }
 
@@ -274,7 +268,7 @@ class Poller {
       callback();
     }
     WakeWaiters();
-    // Its last act may have been to enter (RunAndStay).
+    // Its last act may have been to enter (RunNow).
     if (turnstile_.HeldByMe()) return true;
     if (!turnstile_.TryEnter()) return false;
     // What this thread left for another driver comes before what it does now.
@@ -382,6 +376,8 @@ class Poller {
   // Drives until `done` or until another thread took over.
   template <typename Done>
   void DriveUntil(Role role, Done done);
+  template <typename Done>
+  bool SpinOrSleep(Role role, Done done, int64_t* idle_since_ns);
   // As a keeper does: a turn, and on until somebody waits, or another thread
   // took over.
   void DriveForOthers();
@@ -397,24 +393,26 @@ class Poller {
   };
   // Lets others in, with no task left undone.
   LeftBehind OpenForOthers() {
-    for (;;) {
-      RunTasks();
-      if (!dirty_.empty()) FlushDirty();
-      const LeftBehind left = {
-          .callbacks =
-              ready_head_ != nullptr || next_completion_ < completion_count_,
-          .calls = calls_.live()};
-      turnstile_.Release();
-      // A task that was left while we held the turnstile is ours to see to: its
-      // thread did not get in.
-      if (tasks_.load(std::memory_order_seq_cst) == nullptr ||
-          !turnstile_.TryEnter()) {
-        return left;
-      }
+    RunTasks();
+    if (!dirty_.empty()) [[unlikely]]
+      FlushDirty();
+    const LeftBehind left = {
+        .callbacks =
+            ready_head_ != nullptr || next_completion_ < completion_count_,
+        .calls = calls_.live()};
+    turnstile_.Release();
+    // A task that was left while we held the turnstile is ours to see to: its
+    // thread did not get in.
+    if (tasks_.load(std::memory_order_seq_cst) != nullptr &&
+        turnstile_.TryEnter()) [[unlikely]] {
+      return OpenAgain();
     }
+    return left;
   }
+  LeftBehind OpenAgain();
   // Lets others in, and has the first of the waiters come. False: none waits.
   bool Leave();
+  void CallForHelp(const LeftBehind& left);
   // Has the first of the threads that wait for their turn come. False: none.
   bool NudgeWaiter() {
     return waiter_count_.load(std::memory_order_seq_cst) > 0 &&

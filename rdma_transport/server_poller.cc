@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
@@ -237,14 +238,19 @@ bool ServerPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame&& frame) {
   Poller& poller = *poller_->poller;
   bool sent = false;
   const auto send = [&] { sent = poller_->Send(handle, frame); };
-  if (frame.last_act ? poller.RunAndStay(send) : poller.RunNow(send)) {
+  if (poller.RunNow(send, /*stay=*/frame.last_act)) [[likely]]
     return sent;
-  }
-  poller.Run(
+  SendElsewhere(handle, frame);
+  return false;
+}
+
+// On the thread that drives.
+ABSL_ATTRIBUTE_NOINLINE void ServerPoller::SendElsewhere(
+    rpc::CallHandle handle, rpc::OutgoingFrame& frame) {
+  poller_->poller->Run(
       [this, handle, owned = std::make_unique<OwnedFrame>(std::move(frame))] {
         poller_->Send(handle, owned->get());
       });
-  return false;
 }
 
 void ServerPoller::Release(rpc::CallHandle handle, uint64_t window_bytes,

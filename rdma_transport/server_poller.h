@@ -110,6 +110,7 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   void OnCallDeadline(Call& call) override;
   void OnCallRefused(Call& call) override;
 
+  void SendElsewhere(rpc::CallHandle handle, rpc::OutgoingFrame& frame);
   void WaitFor(rpc::Event& event, absl::Time deadline,
                absl::FunctionRef<void()> arrange);
 

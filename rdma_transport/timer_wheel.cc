@@ -4,8 +4,8 @@
 
 namespace rdma {
 
-void Timer::Unlink() {
-  if (next_ == nullptr || wheel_ == nullptr) return;
+void Timer::TakeOff() {
+  if (wheel_ == nullptr) return;  // a list's head
   next_->previous_ = previous_;
   previous_->next_ = next_;
   next_ = previous_ = nullptr;

@@ -28,13 +28,18 @@ class Timer {
  protected:
   virtual ~Timer() { Unlink(); }
   // Takes itself off the wheel where it is still on it.
-  void Unlink();
+  void Unlink() {
+    if (scheduled()) [[unlikely]]
+      TakeOff();
+  }
 
  private:
   friend class TimerWheel;
 
   // Off the wheel already; may schedule itself anew or delete itself.
   virtual void OnTimer() = 0;
+
+  void TakeOff();
 
   TimerWheel* wheel_ = nullptr;
   Timer* next_ = nullptr;
