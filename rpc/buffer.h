@@ -207,8 +207,9 @@ class BufferChain {
   }
   // The whole as one contiguous view, where it is one buffer or none.
   bool contiguous() const { return count_ <= 1; }
-  // That buffer; null where there is none, or more than one.
-  const Buffer* only() const { return count_ == 1 ? &only_ : nullptr; }
+  // Whether it is exactly one; and that.
+  bool is_one_buffer() const { return count_ == 1; }
+  const Buffer& only() const { return only_; }
   std::string_view front_view() const {
     if (!contiguous()) return several_.front().view();
     return empty() ? std::string_view() : only_.view();

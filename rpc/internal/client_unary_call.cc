@@ -11,6 +11,7 @@
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/channel_hold.h"
 #include "rpc/internal/message_in_parts.h"
+#include "rpc/internal/protobuf_in_line.h"
 #include "rpc/internal/thrown.h"
 #include "rpc/internal/unary_over_stream.h"
 
@@ -49,14 +50,15 @@ void ClientUnaryCall::StartWithoutTransport(const CallTarget& target,
   Done(done_on_other_thread);
 }
 
-void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
-                            ClientContext* context, ConstMessageRef request,
-                            MessageRef response, bool done_on_other_thread) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ClientUnaryCall::StartInLine(
+    const CallTarget& target, uint32_t method, ClientContext* context,
+    ConstMessageRef request, MessageRef response, bool done_on_other_thread) {
   context_ = nullptr;
   response_ = response;
   max_metadata_bytes_ = target.max_metadata_bytes;
-  has_status_ = has_response_ = any_frame_ = in_parts_ = false;
-  if (!status_.ok()) status_ = Status();
+  came_ = 0;
+  in_parts_ = false;
+  if (ABSL_PREDICT_FALSE(!status_.ok())) status_ = Status();
 
   MessageScratch scratch;
   OutgoingFrame frame;
@@ -75,6 +77,12 @@ void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
           : target.transport->StartCall(options, std::move(frame), this);
   // Else it may be over, and this object gone.
   if (handle) AfterStart(handle, done_on_other_thread);
+}
+
+void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
+                            ClientContext* context, ConstMessageRef request,
+                            MessageRef response, bool done_on_other_thread) {
+  StartInLine(target, method, context, request, response, done_on_other_thread);
 }
 
 inline bool ClientUnaryCall::Begin(const CallTarget& target,
@@ -102,7 +110,8 @@ inline bool ClientUnaryCall::EncodeRequest(const CallTarget& target,
       !EncodeContext(target, frame)) {
     return false;
   }
-  if (!context_->sent_attachment_.empty() && !EncodeAttachment(frame)) {
+  if (ABSL_PREDICT_FALSE(!context_->sent_attachment_.empty()) &&
+      !EncodeAttachment(frame)) {
     return false;
   }
   frame.end = true;
@@ -149,12 +158,20 @@ bool ClientUnaryCall::OnStarted(CallHandle handle) {
 
 // From the exchange on, the call may be over and this object and the context
 // gone, unless the exchange says that it is this thread's to end it.
-void ClientUnaryCall::AfterStart(CallHandle handle, bool done_on_other_thread) {
+inline void ClientUnaryCall::AfterStart(CallHandle handle,
+                                        bool done_on_other_thread) {
   ClientTransport* const transport = context_->transport_;
   context_->handle_ = handle;
   const uint32_t before = context_->phase_.fetch_add(ClientContext::kStarted,
                                                      std::memory_order_acq_rel);
-  if (ABSL_PREDICT_TRUE(before == 0)) return;
+  if (ABSL_PREDICT_FALSE(before != 0)) {
+    EndStarted(handle, before, transport, done_on_other_thread);
+  }
+}
+
+ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::EndStarted(
+    CallHandle handle, uint32_t before, ClientTransport* transport,
+    bool done_on_other_thread) {
   if (before & ClientContext::kClosed) {
     Done(done_on_other_thread);
   } else {
@@ -162,7 +179,7 @@ void ClientUnaryCall::AfterStart(CallHandle handle, bool done_on_other_thread) {
   }
 }
 
-void ClientUnaryCall::Done(bool elsewhere) {
+ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::Done(bool elsewhere) {
   if (context_ != nullptr) {
     context_->phase_.store(ClientContext::kStarted | ClientContext::kOver,
                            std::memory_order_relaxed);
@@ -175,22 +192,34 @@ void ClientUnaryCall::Done(bool elsewhere) {
 }
 
 void ClientUnaryCall::OnFrame(IncomingFrame& frame) {
-  if (ABSL_PREDICT_FALSE(has_status_ || any_frame_ || !frame.end ||
-                         !frame.has_message || !frame.header.empty() ||
-                         frame.status_code != StatusCode::OK)) {
+  auto* const response = response_.lite();
+  if (ABSL_PREDICT_FALSE(response == nullptr || came_ != 0 || !frame.end ||
+                         frame.status_code != StatusCode::OK ||
+                         !frame.has_message || !frame.message.is_one_buffer() ||
+                         frame.message.size() > kLargeBytes ||
+                         !frame.header.empty() || !frame.attachment.empty())) {
     return AcceptUnusual(frame);
   }
-  any_frame_ = true;
-  if (ABSL_PREDICT_FALSE(!AcceptResponse(frame))) return;
+  if (ABSL_PREDICT_FALSE(!ParseInLine(frame.message.only().view(), response))) {
+    return RefuseMalformed(frame);
+  }
+  came_ = kAll;
   OnInitialMetadata();
-  has_status_ = true;
 }
 
-void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
+ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::RefuseMalformed(
+    const IncomingFrame& frame) {
+  came_ = kAnyFrame;
+  status_ = ParseFailure(frame.message.size(), *response_.lite());
+  Fail();
+}
+
+ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::AcceptUnusual(
+    IncomingFrame& frame) {
   // After an error or the last frame nothing counts any more.
-  if (has_status_) return;
-  const bool first = !any_frame_;
-  any_frame_ = true;
+  if (has(kStatus)) return;
+  const bool first = !has(kAnyFrame);
+  came_ |= kAnyFrame;
   if (!frame.header.empty() && !AcceptHeader(frame, first)) return;
   const bool failed = frame.end && frame.status_code != StatusCode::OK;
   if (frame.has_message && !failed && !AcceptResponse(frame)) return;
@@ -202,10 +231,10 @@ void ClientUnaryCall::AcceptUnusual(IncomingFrame& frame) {
   if (failed) {
     status_ = ReceivedStatus(frame.status_code, context_->received_.get());
     context_->status_code_ = static_cast<uint8_t>(status_.error_code());
-  } else if (!has_response_) {
+  } else if (!has(kResponse)) {
     status_ = NoResponse();
   }
-  has_status_ = true;
+  came_ |= kStatus;
 }
 
 void ClientUnaryCall::OnPeer(std::string_view peer) {
@@ -233,25 +262,24 @@ bool ClientUnaryCall::AcceptHeader(const IncomingFrame& frame, bool first) {
   return status_.ok();
 }
 
-inline bool ClientUnaryCall::AcceptResponse(IncomingFrame& frame) {
-  if (ABSL_PREDICT_FALSE(has_response_)) {
+bool ClientUnaryCall::AcceptResponse(IncomingFrame& frame) {
+  if (has(kResponse)) {
     status_ = Status(StatusCode::UNIMPLEMENTED,
                      "the server sent a second response to a unary call");
     Fail();
     return false;
   }
-  if (ABSL_PREDICT_FALSE(frame.arriving != nullptr)) {
+  if (frame.arriving != nullptr) {
     if (!ParseArriving(*frame.arriving)) return false;
   } else {
-    const bool taken = ABSL_PREDICT_FALSE(frame.message.size() > kLargeBytes) &&
-                       TakeLargeResponse(frame.message);
-    if (ABSL_PREDICT_FALSE(
-            !taken && !DecodeAnyMessage(frame.message, response_, &status_))) {
+    const bool taken =
+        frame.message.size() > kLargeBytes && TakeLargeResponse(frame.message);
+    if (!taken && !DecodeAnyMessage(frame.message, response_, &status_)) {
       Fail();
       return false;
     }
   }
-  has_response_ = true;
+  came_ |= kResponse;
   if (!frame.attachment.empty()) {
     context_->received_attachment_ = std::move(frame.attachment);
   }
@@ -280,7 +308,7 @@ bool ClientUnaryCall::ParseArriving(ArrivingMessage& message) {
 
 // Where Start has not come so far, it cancels the call.
 void ClientUnaryCall::Fail() {
-  has_status_ = true;
+  came_ |= kStatus;
   const uint32_t before = context_->phase_.fetch_or(
       ClientContext::kCancelled | ClientContext::kFailed,
       std::memory_order_acq_rel);
@@ -290,22 +318,33 @@ void ClientUnaryCall::Fail() {
   }
 }
 
-ABSL_ATTRIBUTE_NOINLINE static void SetCancelled(Status& status) {
-  status = Cancelled();
+void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
+  ClientContext& context = *context_;
+  if (ABSL_PREDICT_FALSE(came_ != kAll ||
+                         (context.phase_.load(std::memory_order_acquire) &
+                          ClientContext::kStarted) == 0)) {
+    return CloseUnusual(outcome);
+  }
+  context.may_have_run_ = true;
+  context.phase_.store(ClientContext::kStarted | ClientContext::kOver,
+                       std::memory_order_relaxed);
+  OnDone();
 }
 
-void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
-  context_->may_have_run_ = any_frame_ || outcome.may_have_run;
-  if (ABSL_PREDICT_FALSE(!has_status_)) {
+// Not all has come, or Start has not come so far.
+ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::CloseUnusual(
+    const CallOutcome& outcome) {
+  context_->may_have_run_ = has(kAnyFrame) || outcome.may_have_run;
+  if (!has(kStatus)) {
     status_ = outcome.status.ok() ? NoStatus() : Status(outcome.status);
     context_->status_code_ = static_cast<uint8_t>(status_.error_code());
   }
   uint32_t before = context_->phase_.load(std::memory_order_acquire);
-  if (ABSL_PREDICT_FALSE((before & ClientContext::kStarted) == 0)) {
+  if ((before & ClientContext::kStarted) == 0) {
     // TryCancel found no handle yet, and what came since is no answer any more.
     if ((before & ClientContext::kCancelled) &&
         (before & ClientContext::kFailed) == 0) {
-      SetCancelled(status_);
+      status_ = Cancelled();
       context_->status_code_ = StatusCode::CANCELLED;
     }
     before = context_->phase_.fetch_add(ClientContext::kClosed,
@@ -320,15 +359,17 @@ namespace {
 // which other calls need; where it is the same, while the response arrives.
 class BlockingCall final : public ClientUnaryCall {
  public:
-  Status Run(ChannelInterface* channel, const RpcMethod& method,
-             ClientContext* context, ConstMessageRef request,
-             MessageRef response) {
-    const CallTarget& target = channel->call_target();
+  ABSL_ATTRIBUTE_ALWAYS_INLINE Status Run(ChannelInterface* channel,
+                                          const RpcMethod& method,
+                                          ClientContext* context,
+                                          ConstMessageRef request,
+                                          MessageRef response) {
+    const CallTarget& target = method.target();
     if (ABSL_PREDICT_FALSE(target.transport == nullptr)) {
       return RunWithoutTransport(channel, method, context, request, response);
     }
-    Start(target, method.number(), context, request, response,
-          /*done_on_other_thread=*/false);
+    StartInLine(target, method.number(), context, request, response,
+                /*done_on_other_thread=*/false);
     target.transport->Wait(done_);
     if (ABSL_PREDICT_FALSE(!large_response_.empty())) DecodeLarge(response);
     return TakeStatus();
@@ -367,12 +408,10 @@ class BlockingCall final : public ClientUnaryCall {
   BufferChain large_response_;
 };
 
-Status BlockingCall::RunWithoutTransport(ChannelInterface* channel,
-                                         const RpcMethod& method,
-                                         ClientContext* context,
-                                         ConstMessageRef request,
-                                         MessageRef response) {
-  const CallTarget& target = channel->call_target();
+ABSL_ATTRIBUTE_NOINLINE Status BlockingCall::RunWithoutTransport(
+    ChannelInterface* channel, const RpcMethod& method, ClientContext* context,
+    ConstMessageRef request, MessageRef response) {
+  const CallTarget& target = method.target();
   if (target.interceptors != nullptr) {
     return UnaryOverStream(channel, method, context, request, response);
   }
@@ -380,7 +419,7 @@ Status BlockingCall::RunWithoutTransport(ChannelInterface* channel,
   return TakeStatus();
 }
 
-void BlockingCall::DecodeLarge(MessageRef response) {
+ABSL_ATTRIBUTE_NOINLINE void BlockingCall::DecodeLarge(MessageRef response) {
   // A call that did not end well after all has no response.
   if (!status().ok()) return;
   Status error;
@@ -394,6 +433,13 @@ void BlockingCall::DecodeLarge(MessageRef response) {
 Status RunBlockingCall(ChannelInterface* channel, const RpcMethod& method,
                        ClientContext* context, ConstMessageRef request,
                        MessageRef response) {
+  return BlockingCall().Run(channel, method, context, request, response);
+}
+
+Status RunBlockingCall(ChannelInterface* channel, const RpcMethod& method,
+                       ClientContext* context,
+                       const google::protobuf::MessageLite& request,
+                       google::protobuf::MessageLite* response) {
   return BlockingCall().Run(channel, method, context, request, response);
 }
 
@@ -411,7 +457,7 @@ void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
                        ClientContext* context, ConstMessageRef request,
                        MessageRef response,
                        std::function<void(Status)> callback) {
-  const CallTarget& target = channel->call_target();
+  const CallTarget& target = method.target();
   if (ABSL_PREDICT_FALSE(target.transport == nullptr &&
                          target.interceptors != nullptr)) {
     auto* const reactor = new UnaryStreamReactor(

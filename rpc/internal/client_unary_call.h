@@ -13,7 +13,7 @@
 //
 //   Start        encodes, transport->StartCall
 //   OnFrame      decodes into the response          \  on the thread that
-//   drives OnClosed     OnDone                             /  the transport
+//   OnClosed     OnDone                             /  drives the transport
 //
 // OnClosed may come before Start returns. Then Start's thread calls OnDone, so
 // that nothing touches the call, its context or the user's objects after
@@ -29,6 +29,7 @@
 #include <string_view>
 #include <utility>
 
+#include "google/protobuf/message_lite.h"
 #include "rpc/buffer.h"
 #include "rpc/channel_interface.h"
 #include "rpc/client_context.h"
@@ -74,6 +75,11 @@ class ClientUnaryCall : public CallSink {
              ConstMessageRef request, MessageRef response,
              bool done_on_other_thread);
 
+  // Start, in the caller.
+  void StartInLine(const CallTarget& target, uint32_t method,
+                   ClientContext* context, ConstMessageRef request,
+                   MessageRef response, bool done_on_other_thread);
+
   const Status& status() const { return status_; }
   Status TakeStatus() { return std::move(status_); }
   void SetStatus(Status status) { status_ = std::move(status); }
@@ -101,6 +107,9 @@ class ClientUnaryCall : public CallSink {
   CallHandle StartInParts(const CallOptions& options, OutgoingFrame&& frame,
                           ConstMessageRef request);
   void AfterStart(CallHandle handle, bool done_on_other_thread);
+  // AfterStart, where phase_ was `before` and not 0.
+  void EndStarted(CallHandle handle, uint32_t before,
+                  ClientTransport* transport, bool done_on_other_thread);
   void Done(bool elsewhere);
 
   // A frame that is not just the response.
@@ -109,17 +118,28 @@ class ClientUnaryCall : public CallSink {
   bool HasInitialMetadata() const;
   bool AcceptHeader(const IncomingFrame& frame, bool first);
   bool AcceptResponse(IncomingFrame& frame);
+  void RefuseMalformed(const IncomingFrame& frame);
   bool ParseArriving(ArrivingMessage& message);
   // Ends the call with status_, whatever else comes.
   void Fail();
+  void CloseUnusual(const CallOutcome& outcome);
 
-  ClientContext* context_ = nullptr;  // null: it serves another call
+  bool has(uint8_t what) const { return (came_ & what) != 0; }
+
+  // Bits of came_.
+  enum Came : uint8_t {
+    kAnyFrame = 1,
+    kResponse = 2,  // parsed
+    kStatus = 4,    // status_ is final
+    kAll = kAnyFrame | kResponse | kStatus,
+  };
+
+  // Set when the call begins.
+  ClientContext* context_;  // null: it serves another call
   MessageRef response_;
-  size_t max_metadata_bytes_ = 0;
-  bool has_status_ = false;    // status_ is final
-  bool has_response_ = false;  // parsed
-  bool any_frame_ = false;
-  bool in_parts_ = false;  // Start still writes the request
+  size_t max_metadata_bytes_;
+  uint8_t came_;
+  bool in_parts_;  // Start still writes the request
   Status status_;
 };
 
@@ -149,6 +169,11 @@ class CallbackCall final : public ClientUnaryCall,
 Status RunBlockingCall(ChannelInterface* channel, const RpcMethod& method,
                        ClientContext* context, ConstMessageRef request,
                        MessageRef response);
+// The same for protobuf's messages: all of it fits into registers.
+Status RunBlockingCall(ChannelInterface* channel, const RpcMethod& method,
+                       ClientContext* context,
+                       const google::protobuf::MessageLite& request,
+                       google::protobuf::MessageLite* response);
 
 // The template arguments after Response are for the shape of gRPC's generated
 // code and are not used.
@@ -157,7 +182,15 @@ template <class Request, class Response, class BaseRequest = Request,
 Status BlockingUnaryCall(ChannelInterface* channel, const RpcMethod& method,
                          ClientContext* context, const Request& request,
                          Response* response) {
-  return RunBlockingCall(channel, method, context, request, response);
+  if constexpr (ProtobufMessage<Request> && ProtobufMessage<Response>) {
+    return RunBlockingCall(
+        channel, method, context,
+        static_cast<const google::protobuf::MessageLite&>(request),
+        static_cast<google::protobuf::MessageLite*>(response));
+  } else {
+    return RunBlockingCall(channel, method, context, ConstMessageRef(request),
+                           MessageRef(response));
+  }
 }
 
 template <class Request, class Response, class BaseRequest = Request,

@@ -124,10 +124,10 @@ ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
 // Errors: RESOURCE_EXHAUSTED (the size limit, or the memory budget), INTERNAL
 // (the message changed meanwhile).
 template <class Allocator>
-bool EncodeMessage(const google::protobuf::MessageLite& message,
-                   Allocator& allocator, const EncodeLimits& limits,
-                   MessageScratch& scratch, OutgoingFrame& frame,
-                   Status* error) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EncodeMessage(
+    const google::protobuf::MessageLite& message, Allocator& allocator,
+    const EncodeLimits& limits, MessageScratch& scratch, OutgoingFrame& frame,
+    Status* error) {
   const size_t size = message.ByteSizeLong();
   if (ABSL_PREDICT_FALSE(size > limits.copy_bytes)) {
     return EncodeLargeMessage(message, size, allocator, limits, frame, error);
@@ -152,11 +152,11 @@ Status ParseFailure(uint64_t bytes,
 inline bool DecodeMessage(const BufferChain& chain,
                           google::protobuf::MessageLite* message,
                           Status* error) {
-  const Buffer* const only = chain.only();
-  if (ABSL_PREDICT_FALSE(only == nullptr || chain.size() > kMaxProtobufBytes)) {
+  if (ABSL_PREDICT_FALSE(!chain.is_one_buffer() ||
+                         chain.size() > kMaxProtobufBytes)) {
     return DecodeUnusual(chain, message, error);
   }
-  if (ABSL_PREDICT_TRUE(ParseInLine(only->view(), message))) return true;
+  if (ABSL_PREDICT_TRUE(ParseInLine(chain.only().view(), message))) return true;
   *error = ParseFailure(chain.size(), *message);
   return false;
 }

@@ -32,19 +32,24 @@ class RpcMethod {
       : name_(name),
         suffix_for_stats_(suffix_for_stats),
         type_(type),
-        number_(channel->RegisterMethod(name)) {}
+        number_(channel->RegisterMethod(name)),
+        target_(&channel->call_target()) {}
 
   const char* name() const { return name_; }
   const char* suffix_for_stats() const { return suffix_for_stats_; }
   RpcType method_type() const { return type_; }
   // What the channel calls it; see ClientTransport::RegisterMethod.
   uint32_t number() const { return number_; }
+  // What calls on that channel go through; lives as long as it. REQUIRES: the
+  // method was made with one.
+  const CallTarget& target() const { return *target_; }
 
  private:
   const char* const name_;
   const char* const suffix_for_stats_ = nullptr;
   const RpcType type_;
   const uint32_t number_ = 0;
+  const CallTarget* const target_ = nullptr;
 };
 
 }  // namespace rpc::internal
