@@ -475,8 +475,8 @@ void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
     return call->StartWithoutTransport(target, context,
                                        /*done_on_other_thread=*/true);
   }
-  call->Start(target, method.number(), context, request, response,
-              /*done_on_other_thread=*/true);
+  call->StartInLine(target, method.number(), context, request, response,
+                    /*done_on_other_thread=*/true);
 }
 
 void CallbackCall::CallBack(void (FreeList::*give_back)(FreeListNode*)) {
