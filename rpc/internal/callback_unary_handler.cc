@@ -34,8 +34,7 @@ void CallbackServerCall::Finish(Status status) {
     Log(LogLevel::kError, "ServerUnaryReactor::Finish was called twice");
     return;
   }
-  Respond(status, response());
-  Finished();
+  RespondAndFinish(status, response());
 }
 
 void CallbackServerCall::SendInitialMetadata() {

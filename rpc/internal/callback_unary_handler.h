@@ -90,7 +90,9 @@ class CallbackUnaryHandler final : public MethodHandler {
   class Call : public CallbackServerCall {
    public:
     Call(const CallbackUnaryHandler& handler, CallbackServerContext* supplied)
-        : CallbackServerCall(supplied), handler_(handler) {}
+        : CallbackServerCall(supplied), handler_(handler) {
+      SetOnlyRequest(&request_);
+    }
 
    private:
     bool DecodeRequest(IncomingFrame& frame, Status* error) override {

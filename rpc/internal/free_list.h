@@ -77,21 +77,20 @@ class FreeList {
 
   // A spare object, or null.
   FreeListNode* Take() {
-    if (FreeListStack* const mine = ThisThreads();
-        mine != nullptr && mine->count > 0) {
-      return mine->Pop();
+    if (index_ < this_thread_.size) {
+      FreeListStack& mine = this_thread_.stacks[index_];
+      if (mine.count > 0) return mine.Pop();
     }
     return TakeShared();
   }
 
   // Keeps (or deletes) `node`.
   void Give(FreeListNode* node) {
-    if (FreeListStack* const mine = ThisThreads();
-        mine != nullptr && mine->count < kPerThread) {
-      mine->Push(node);
-    } else {
-      GiveSurplus(node);
+    if (index_ < this_thread_.size) {
+      FreeListStack& mine = this_thread_.stacks[index_];
+      if (mine.count < kPerThread) return mine.Push(node);
     }
+    GiveSurplus(node);
   }
 
   // The same for a thread that will not take any: the object goes to those that

@@ -117,6 +117,22 @@ ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
   return true;
 }
 
+// EncodeMessage for a message of `size` <= limits.copy_bytes bytes. False where
+// it did not fit its own size.
+inline bool EncodeSmallMessage(const google::protobuf::MessageLite& message,
+                               size_t size, MessageScratch& scratch,
+                               OutgoingFrame& frame) {
+  auto* const begin = reinterpret_cast<uint8_t*>(scratch.message());
+  if (ABSL_PREDICT_FALSE(SerializeInLine(message, size, begin) !=
+                         begin + size)) {
+    return false;
+  }
+  frame.has_message = true;
+  frame.small_message = absl::MakeConstSpan(scratch.message(), size);
+  frame.small_message_room = kSmallMessageRoom;
+  return true;
+}
+
 // Sets `frame`'s message. `scratch` must live until the frame is sent.
 // `allocator` has an AllocateBuffer: a ClientTransport, a server's call. Where
 // it also has a Grow, as GrowMessage, a large message may be left to be written
@@ -132,11 +148,11 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EncodeMessage(
   if (ABSL_PREDICT_FALSE(size > limits.copy_bytes)) {
     return EncodeLargeMessage(message, size, allocator, limits, frame, error);
   }
-  if (!SerializeTo(message, scratch.message(), size, error)) return false;
-  frame.has_message = true;
-  frame.small_message = absl::MakeConstSpan(scratch.message(), size);
-  frame.small_message_room = kSmallMessageRoom;
-  return true;
+  if (ABSL_PREDICT_TRUE(EncodeSmallMessage(message, size, scratch, frame))) {
+    return true;
+  }
+  *error = MessageChangedWhileSent();
+  return false;
 }
 
 // DecodeMessage where the message is empty, in pieces, too large, or does not

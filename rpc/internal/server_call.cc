@@ -1,5 +1,6 @@
 #include "rpc/internal/server_call.h"
 
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "absl/time/clock.h"
 #include "rpc/internal/any_message_codec.h"
 #include "rpc/internal/message_in_parts.h"
+#include "rpc/internal/protobuf_in_line.h"
 #include "rpc/internal/sent_metadata.h"
 #include "rpc/logging.h"
 
@@ -82,13 +84,12 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
                             IncomingFrame& frame) {
   ServerCall* const self = SpareOrNewCall(*core, *method, frame);
   self->Begin(core, method, call);
-  Status error;
-  const bool accepted = self->Accept(frame, &error);
-  CallbackScope scope(self);
+  const bool accepted = ABSL_PREDICT_TRUE(self->HasUsualRequest(frame))
+                            ? self->TakeUsualRequest(frame)
+                            : self->TakeUnusualRequest(frame);
   if (ABSL_PREDICT_TRUE(accepted)) {
+    CallbackScope scope(self);
     self->Run();
-  } else if (!self->gathering()) {
-    self->Refuse(error);
   }
   // OnClosed, and so completion, comes after this returns.
   if (ABSL_PREDICT_FALSE(!self->finished())) self->Detach();
@@ -113,8 +114,8 @@ CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
   return sink;
 }
 
-void ServerCall::Begin(ServerCore* core, ServerMethod* method,
-                       const ServerSink::Call& call) {
+inline void ServerCall::Begin(ServerCore* core, ServerMethod* method,
+                              const ServerSink::Call& call) {
   core_ = core;
   method_ = method;
   handle_ = call.handle;
@@ -130,12 +131,43 @@ void ServerCall::Begin(ServerCore* core, ServerMethod* method,
   context_->deadline_ = call.deadline;
 }
 
-inline bool ServerCall::Accept(IncomingFrame& frame, Status* error) {
-  if (ABSL_PREDICT_FALSE(!frame.header.empty()) &&
-      !AcceptHeader(frame, error)) {
+bool ServerCall::Accept(IncomingFrame& frame, Status* error) {
+  if (!frame.header.empty() && !AcceptHeader(frame, error)) return false;
+  return DecodeRequest(frame, error);
+}
+
+inline bool ServerCall::HasUsualRequest(const IncomingFrame& frame) const {
+  return only_request_ != nullptr && frame.has_message &&
+         frame.message.is_one_buffer() &&
+         frame.message.size() <= kMaxRetainedBytes && frame.header.empty() &&
+         frame.attachment.empty();
+}
+
+inline bool ServerCall::TakeUsualRequest(IncomingFrame& frame) {
+  moved_bytes_ += frame.message.size();
+  const std::string_view bytes = frame.message.only().view();
+  if (ABSL_PREDICT_FALSE(!ParseInLine(bytes, only_request_))) {
+    RefuseMalformed(frame);
     return false;
   }
-  return DecodeRequest(frame, error);
+  // The receive buffer goes back now: a handler may take its time.
+  frame.message.clear();
+  return true;
+}
+
+ABSL_ATTRIBUTE_NOINLINE void ServerCall::RefuseMalformed(
+    const IncomingFrame& frame) {
+  CallbackScope scope(this);
+  Refuse(ParseFailure(frame.message.size(), *only_request_));
+}
+
+ABSL_ATTRIBUTE_NOINLINE bool ServerCall::TakeUnusualRequest(
+    IncomingFrame& frame) {
+  Status error;
+  if (Accept(frame, &error)) return true;
+  CallbackScope scope(this);
+  if (!gathering()) Refuse(error);
+  return false;
 }
 
 ABSL_ATTRIBUTE_NOINLINE bool ServerCall::IsOneMessage(IncomingFrame& frame,
@@ -189,20 +221,18 @@ void ServerCall::Refuse(const Status& error) {
 
 bool ServerCall::DecodeOnlyMessage(IncomingFrame& frame, MessageRef request,
                                    Status* error) {
-  if (ABSL_PREDICT_FALSE(!frame.has_message) && !IsOneMessage(frame, error)) {
-    return false;
-  }
+  if (!frame.has_message && !IsOneMessage(frame, error)) return false;
   moved_bytes_ += frame.message_bytes();
   // Raw bytes are the transport's memory, which others may need.
-  if (ABSL_PREDICT_FALSE(!IsSmall()) && request.lite() == nullptr) KeepNoMore();
+  if (!IsSmall() && request.lite() == nullptr) KeepNoMore();
   if (!frame.attachment.empty()) {
     context_->received_attachment_ = std::move(frame.attachment);
   }
-  const bool decoded = ABSL_PREDICT_TRUE(frame.arriving == nullptr)
+  const bool decoded = frame.arriving == nullptr
                            ? DecodeAnyMessage(frame.message, request, error)
                            : DecodeArriving(*frame.arriving, request.lite(),
                                             error) == Arrival::kParsed;
-  // The receive buffer goes back now: a handler may take its time.
+  // As in TakeUsualRequest.
   frame.message.clear();
   return decoded;
 }
@@ -243,16 +273,30 @@ ABSL_ATTRIBUTE_NOINLINE void ServerCall::DoPending(bool ok) {
   }
 }
 
+// A call that was served within OnCall, and that nobody hears the end of, has
+// only to be given back. Nothing of the user's can run then, and so no scope is
+// needed.
 void ServerCall::OnClosed(const CallOutcome& outcome) {
+  if (ABSL_PREDICT_FALSE(has_on_complete_ || detached_ ||
+                         !outcome.status.ok() ||
+                         pending_.load(std::memory_order_seq_cst) != 0 ||
+                         !finished_here_.load(std::memory_order_relaxed) ||
+                         !IsSmall() || !context_->IsClear())) {
+    return CloseUnusual(outcome);
+  }
+  transport_cut_off_ = nullptr;
+  method_->spare_calls.Give(this);
+}
+
+ABSL_ATTRIBUTE_NOINLINE void ServerCall::CloseUnusual(
+    const CallOutcome& outcome) {
   CallbackScope scope(this);
   transport_cut_off_ = nullptr;
-  if (ABSL_PREDICT_FALSE(!outcome.status.ok())) NoteCutOff();
-  if (ABSL_PREDICT_FALSE(pending_.load(std::memory_order_seq_cst) != 0)) {
+  if (!outcome.status.ok()) NoteCutOff();
+  if (pending_.load(std::memory_order_seq_cst) != 0) {
     DoPending(outcome.status.ok());
   }
-  if (ABSL_PREDICT_TRUE(finished_here_.load(std::memory_order_relaxed))) {
-    return Complete();
-  }
+  if (finished_here_.load(std::memory_order_relaxed)) return Complete();
   uint32_t before = phase_.load(std::memory_order_acquire);
   if ((before & kFinished) == 0) {
     before = phase_.fetch_add(kClosed, std::memory_order_acq_rel);
@@ -426,6 +470,57 @@ void ServerCall::Respond(const Status& status, ConstMessageRef response,
   }
   frame.last_act = last_act && CallbackScope::current() == this;
   core_->transport->Send(handle_, std::move(frame));
+}
+
+// Within OnCall a call is not closed: OnClosed comes afterwards.
+void ServerCall::RespondAndFinish(const Status& status,
+                                  ConstMessageRef response, bool last_act) {
+  const auto* const message = response.lite();
+  if (ABSL_PREDICT_FALSE(CallbackScope::current() != this || !status.ok() ||
+                         context_->sent_ != nullptr || message == nullptr ||
+                         !context_->sent_attachment_.empty())) {
+    return RespondUnusuallyAndFinish(status, response, last_act);
+  }
+  MessageScratch scratch;
+  OutgoingFrame frame;
+  const size_t size = message->ByteSizeLong();
+  if (ABSL_PREDICT_FALSE(size > core_->encode_limits.copy_bytes ||
+                         !EncodeSmallMessage(*message, size, scratch, frame))) {
+    return RespondLargeAndFinish(*message, size, last_act);
+  }
+  moved_bytes_ += size;
+  frame.end = true;
+  frame.last_act = last_act;
+  core_->transport->Send(handle_, std::move(frame));
+  finished_here_.store(true, std::memory_order_relaxed);
+}
+
+ABSL_ATTRIBUTE_NOINLINE void ServerCall::RespondUnusuallyAndFinish(
+    const Status& status, ConstMessageRef response, bool last_act) {
+  Respond(status, response, last_act);
+  Finished();
+}
+
+// Also a small one that was changed meanwhile, which gives the error.
+ABSL_ATTRIBUTE_NOINLINE void ServerCall::RespondLargeAndFinish(
+    const google::protobuf::MessageLite& response, size_t size, bool last_act) {
+  OutgoingFrame frame;
+  Status error;
+  ResponseMemory memory = {*core_->transport, handle_};
+  if (!EncodeLargeMessage(response, size, memory, core_->encode_limits, frame,
+                          &error)) {
+    RespondWithHeader(error, ConstMessageRef(), last_act);
+    return Finished();
+  }
+  moved_bytes_ += size;
+  frame.end = true;
+  if (frame.growing != nullptr) {
+    RespondInParts(frame, response);
+  } else {
+    frame.last_act = last_act;
+    core_->transport->Send(handle_, std::move(frame));
+  }
+  Finished();
 }
 
 // The call may be over for the transport then, but not for whoever calls this,

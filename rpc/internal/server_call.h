@@ -24,6 +24,7 @@
 #include <string>
 #include <string_view>
 
+#include "google/protobuf/message_lite.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/child_calls.h"
 #include "rpc/internal/executor.h"
@@ -70,7 +71,14 @@ class ServerCall : public CallSink,
 
  protected:
   // `context` is a member of the subclass, not constructed yet.
-  explicit ServerCall(ServerContextBase* context) : context_(context) {}
+  // `has_on_complete`: whether the subclass has an OnComplete.
+  explicit ServerCall(ServerContextBase* context, bool has_on_complete = true)
+      : context_(context), has_on_complete_(has_on_complete) {}
+
+  // In the subclass's constructor: the client's only message is always parsed
+  // into this one, and DecodeRequest does no more than DecodeOnlyMessage. A
+  // small one that comes in order, as most do, need not ask it then.
+  void SetOnlyRequest(MessageRef request) { only_request_ = request.lite(); }
 
   // Runs the handler, here or elsewhere; it ends in Finished.
   virtual void Run() = 0;
@@ -167,6 +175,9 @@ class ServerCall : public CallSink,
   // within OnCall the transport need not be let go.
   void Respond(const Status& status, ConstMessageRef response,
                bool last_act = false);
+  // Respond and then Finished.
+  void RespondAndFinish(const Status& status, ConstMessageRef response,
+                        bool last_act = false);
   // At most once. False: the call is cut off, and OnInitialMetadataSent will
   // not tell.
   bool SendInitialMetadataAlone();
@@ -244,6 +255,13 @@ class ServerCall : public CallSink,
   // Takes the request in; false where it is refused, with the reason, or is
   // not complete.
   bool Accept(IncomingFrame& frame, Status* error);
+  // Whether TakeUsualRequest does what Accept would. That is false where the
+  // request was refused.
+  bool HasUsualRequest(const IncomingFrame& frame) const;
+  bool TakeUsualRequest(IncomingFrame& frame);
+  void RefuseMalformed(const IncomingFrame& frame);
+  // Accept for others. False: there is nothing to be run, or not yet.
+  bool TakeUnusualRequest(IncomingFrame& frame);
   void Gather(IncomingFrame& frame);
   // Shows interceptors what came, and goes on: `error` is of DecodeRequest.
   void Arrive(const Status& error);
@@ -265,12 +283,17 @@ class ServerCall : public CallSink,
   // Respond, off the common way: with interceptors, or RespondWithHeader.
   void RespondUnusually(const Status& status, ConstMessageRef response,
                         bool last_act);
+  void RespondUnusuallyAndFinish(const Status& status, ConstMessageRef response,
+                                 bool last_act);
+  void RespondLargeAndFinish(const google::protobuf::MessageLite& response,
+                             size_t size, bool last_act);
   // Respond for an error, where there is metadata, and for messages that are
   // not protobuf's.
   void RespondWithHeader(const Status& status, ConstMessageRef response,
                          bool last_act);
   Status EncodeHeader(const Status& status, std::string& header);
   Status CheckHeaderSize(const Status& status, size_t bytes) const;
+  void CloseUnusual(const CallOutcome& outcome);
   bool TakePending(Pending pending);
   void DoPending(bool ok);
   void CompleteDetached();
@@ -279,6 +302,8 @@ class ServerCall : public CallSink,
 
   // Written by the transport's callbacks, but for phase_ and the flags.
   ServerContextBase* context_;
+  const bool has_on_complete_;
+  google::protobuf::MessageLite* only_request_ = nullptr;  // see its setter
   ServerCore* core_ = nullptr;
   ServerMethod* method_ = nullptr;
   CallHandle handle_;

@@ -1,26 +1,9 @@
 #include "rpc/internal/sync_unary_handler.h"
 
-#include "absl/base/optimization.h"
-
 namespace rpc::internal {
 
-void SyncServerCall::Run() {
-  const HandlerPacer& pacer = method().pacer;
-  if (ABSL_PREDICT_FALSE(pacer.offload() || pacer.IsInlineRunning())) {
-    RunOnExecutor();
-  } else {
-    RunInline();
-  }
-}
-
-inline void SyncServerCall::RunInline() {
+void SyncServerCall::RunTimed() {
   HandlerPacer& pacer = method().pacer;
-  pacer.BeginInline();
-  if (ABSL_PREDICT_TRUE(!pacer.ShouldTime())) {
-    RunHandler();
-    pacer.EndInline();
-    return;
-  }
   const HandlerPacer::Clock::time_point start = HandlerPacer::Clock::now();
   RunHandler();
   pacer.EndInline();

@@ -9,6 +9,8 @@
 
 #include <exception>
 
+#include "absl/base/optimization.h"
+#include "rpc/internal/handler_pacer.h"
 #include "rpc/internal/message_ref.h"
 #include "rpc/internal/method_handler.h"
 #include "rpc/internal/server_call.h"
@@ -20,16 +22,28 @@ namespace rpc::internal {
 
 class SyncServerCall : public ServerCall {
  protected:
-  SyncServerCall() : ServerCall(&context_) {}
+  SyncServerCall() : ServerCall(&context_, /*has_on_complete=*/false) {}
 
   // Runs the user's function and responds. The call may be gone afterwards.
   virtual void RunHandler() = 0;
 
+  // For a subclass's Run. `run_handler` is RunHandler, in line.
+  template <class Function>
+  void RunWith(Function run_handler) {
+    HandlerPacer& pacer = method().pacer;
+    if (ABSL_PREDICT_FALSE(pacer.offload() || pacer.IsInlineRunning())) {
+      return RunOnExecutor();
+    }
+    pacer.BeginInline();
+    if (ABSL_PREDICT_FALSE(pacer.ShouldTime())) return RunTimed();
+    run_handler();
+    pacer.EndInline();
+  }
+
   ServerContext* context() { return &context_; }
 
  private:
-  void Run() final;
-  void RunInline();
+  void RunTimed();
   // What OnClosed has to do is to give the object back, once the handler is
   // through. A large one is freed there instead.
   bool IsQuick() const override { return finished() && IsSmall(); }
@@ -56,23 +70,27 @@ class RpcMethodHandler final : public MethodHandler {
  private:
   class Call final : public SyncServerCall {
    public:
-    explicit Call(const RpcMethodHandler& handler) : handler_(handler) {}
+    explicit Call(const RpcMethodHandler& handler) : handler_(handler) {
+      SetOnlyRequest(&request_);
+    }
 
    private:
     bool DecodeRequest(IncomingFrame& frame, Status* error) override {
       return DecodeOnlyMessage(frame, &request_, error);
     }
     MessageRef request() override { return &request_; }
+    void Run() override {
+      RunWith([this] { Call::RunHandler(); });
+    }
     void RunHandler() override {
       response_.Clear();
       try {
-        Respond(handler_.function_(handler_.service_, context(), &request_,
-                                   &response_),
-                response_, /*last_act=*/true);
+        RespondAndFinish(handler_.function_(handler_.service_, context(),
+                                            &request_, &response_),
+                         response_, /*last_act=*/true);
       } catch (...) {
-        Respond(StatusOfThrown(std::current_exception()), response_);
+        RespondAndFinish(StatusOfThrown(std::current_exception()), response_);
       }
-      Finished();
     }
 
     const RpcMethodHandler& handler_;
