@@ -59,8 +59,10 @@ ABSL_ATTRIBUTE_NOINLINE ServerCall* LargeOrNewCall(const ServerCore& core,
 
 inline ServerCall* SpareOrNewCall(const ServerCore& core, ServerMethod& method,
                                   const IncomingFrame& frame) {
-  if (ABSL_PREDICT_TRUE(frame.message_bytes() <=
-                        ServerCall::kMaxRetainedBytes)) {
+  // What is still arriving is large.
+  if (ABSL_PREDICT_TRUE(frame.arriving == nullptr &&
+                        frame.message.size() <=
+                            ServerCall::kMaxRetainedBytes)) {
     FreeListNode* const spare = method.spare_calls.Take();
     if (ABSL_PREDICT_TRUE(spare != nullptr)) {
       return static_cast<ServerCall*>(spare);
