@@ -1,6 +1,7 @@
 #include "rdma_transport/receive_pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "rdma_transport/verbs/verbs_error.h"
@@ -8,18 +9,31 @@
 
 namespace rdma {
 
-class ReceivePool::Block final : public rpc::BufferBlock, public Returned {
+// A buffer, and the work request that posts it.
+class ReceivePool::Block final : public rpc::BufferBlock {
  public:
   Block(ReceivePool* pool, uint32_t lkey, std::byte* data, size_t bytes)
-      : BufferBlock(data, bytes, nullptr), pool(pool), lkey(lkey) {}
+      : BufferBlock(data, bytes, nullptr),
+        receive_{.wr_id = reinterpret_cast<uint64_t>(this),
+                 .next = nullptr,
+                 .sg_list = &sge_,
+                 .num_sge = 1},
+        sge_{.addr = reinterpret_cast<uint64_t>(data),
+             .length = static_cast<uint32_t>(bytes),
+             .lkey = lkey},
+        pool_(pool) {}
+
+  static Block* Of(uint64_t wr_id) { return reinterpret_cast<Block*>(wr_id); }
 
   void MakeReady() { ResetRefs(); }
-
-  ReceivePool* const pool;
-  const uint32_t lkey;
+  ibv_recv_wr* receive() { return &receive_; }
 
  private:
-  void Recycle() override { pool->Return(this); }
+  void Recycle() override { pool_->Return(this); }
+
+  ibv_recv_wr receive_;  // `next`: of the chain that the block is in
+  ibv_sge sge_;
+  ReceivePool* const pool_;
 };
 
 absl::StatusOr<ReceivePool*> ReceivePool::Create(
@@ -99,7 +113,7 @@ absl::Status ReceivePool::ChangeExtra(uint32_t extra, uint32_t wanted) {
 }
 
 rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {
-  Block* const block = reinterpret_cast<Block*>(wr_id);
+  Block* const block = Block::Of(wr_id);
   --posted_;
   block->MakeReady();
   ++lent_;
@@ -108,7 +122,7 @@ rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {
 
 void ReceivePool::Discard(uint64_t wr_id) {
   --posted_;
-  PushFree(reinterpret_cast<Block*>(wr_id));
+  PushFree(Block::Of(wr_id)->receive());
 }
 
 bool ReceivePool::IsTightSlow() {
@@ -134,25 +148,21 @@ absl::Status ReceivePool::PostUpTo(uint32_t target) {
     if (free_ == nullptr) {
       if (absl::Status status = AddSlab(); !status.ok()) return status;
     }
-    ibv_recv_wr wrs[kBatch];
-    ibv_sge sges[kBatch];
     const uint32_t batch = std::min({kBatch, target - posted_, free_count_});
-    for (uint32_t i = 0; i < batch; ++i) {
-      Block* const block = free_;
-      free_ = static_cast<Block*>(block->next);
-      sges[i] = {reinterpret_cast<uint64_t>(block->data()),
-                 options_.buffer_bytes, block->lkey};
-      wrs[i] = {reinterpret_cast<uint64_t>(block),
-                i + 1 < batch ? &wrs[i + 1] : nullptr, &sges[i], 1};
-    }
+    ibv_recv_wr* last = free_;
+    for (uint32_t i = 1; i < batch; ++i) last = last->next;
+    ibv_recv_wr* const first = std::exchange(free_, last->next);
+    last->next = nullptr;
     free_count_ -= batch;
     ibv_recv_wr* bad = nullptr;
-    const int error = ibv_post_srq_recv(srq_->get(), wrs, &bad);
+    const int error = ibv_post_srq_recv(srq_->get(), first, &bad);
     uint32_t done = batch;
     if (error != 0) {
-      done = static_cast<uint32_t>(bad - wrs);
-      for (uint32_t i = done; i < batch; ++i) {
-        PushFree(reinterpret_cast<Block*>(wrs[i].wr_id));
+      // From the bad one on they are still free.
+      last->next = std::exchange(free_, bad);
+      for (; bad != nullptr && bad != last->next; bad = bad->next) {
+        --done;
+        ++free_count_;
       }
     }
     posted_ += done;
@@ -179,7 +189,7 @@ absl::Status ReceivePool::AddSlab() {
         this, (*region)->lkey(),
         (*region)->data() + size_t{i} * options_.buffer_bytes,
         options_.buffer_bytes));
-    PushFree(blocks_.back().get());
+    PushFree(blocks_.back()->receive());
   }
   regions_.push_back(*std::move(region));
   registered_bytes_ += SlabBytes();
@@ -187,30 +197,33 @@ absl::Status ReceivePool::AddSlab() {
   return absl::OkStatus();
 }
 
-void ReceivePool::CollectReturned(Returned* rest) {
+void ReceivePool::CollectReturned(ibv_recv_wr* rest) {
   if (returned_.load(std::memory_order_relaxed) == rest) return;
-  Returned* node = returned_.exchange(rest, std::memory_order_acquire);
-  while (node != nullptr) {
-    Returned* const next = node->next;
-    PushFree(static_cast<Block*>(node));
-    --lent_;
-    node = next;
-  }
+  ibv_recv_wr* const first =
+      returned_.exchange(rest, std::memory_order_acquire);
+  if (first == nullptr) return;
+  ibv_recv_wr* last = first;
+  uint32_t count = 1;
+  for (; last->next != nullptr; last = last->next) ++count;
+  last->next = std::exchange(free_, first);
+  free_count_ += count;
+  lent_ -= count;
 }
 
-void ReceivePool::PushFree(Block* block) {
-  block->next = free_;
-  free_ = block;
+void ReceivePool::PushFree(ibv_recv_wr* receive) {
+  receive->next = free_;
+  free_ = receive;
   ++free_count_;
 }
 
 void ReceivePool::Return(Block* block) {
-  Returned* head = returned_.load(std::memory_order_relaxed);
+  ibv_recv_wr* const receive = block->receive();
+  ibv_recv_wr* head = returned_.load(std::memory_order_relaxed);
   do {
     if (head == &closed_mark_) return AddHolders(-1);
-    block->next = head;
+    receive->next = head;
   } while (!returned_.compare_exchange_weak(
-      head, block, std::memory_order_release, std::memory_order_relaxed));
+      head, receive, std::memory_order_release, std::memory_order_relaxed));
 }
 
 }  // namespace rdma

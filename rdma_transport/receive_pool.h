@@ -94,9 +94,6 @@ class ReceivePool {
 
  private:
   class Block;
-  struct Returned {
-    Returned* next = nullptr;
-  };
 
   // Re-posting is done in batches of this many; the margin covers for it.
   static constexpr uint32_t kBatch = 16;
@@ -127,8 +124,8 @@ class ReceivePool {
   absl::Status PostUpTo(uint32_t target);
   absl::Status AddSlab();
   // Takes what was given back, and leaves `rest` in its place.
-  void CollectReturned(Returned* rest = nullptr);
-  void PushFree(Block* block);
+  void CollectReturned(ibv_recv_wr* rest = nullptr);
+  void PushFree(ibv_recv_wr* receive);
   void Return(Block* block);
   void AddHolders(int64_t count);
 
@@ -139,7 +136,8 @@ class ReceivePool {
 
   std::vector<std::unique_ptr<MemoryRegion>> regions_;
   std::vector<std::unique_ptr<Block>> blocks_;
-  Block* free_ = nullptr;
+  // Blocks are chained by their work requests, ready to be posted.
+  ibv_recv_wr* free_ = nullptr;
   uint32_t free_count_ = 0;
   uint32_t posted_ = 0;
   uint32_t reserved_ = 0;
@@ -155,8 +153,8 @@ class ReceivePool {
   uint64_t lent_ = 0;
   // Buffers given back by any thread, newest first; the mark once the pool is
   // closed, when nobody collects any more.
-  std::atomic<Returned*> returned_{nullptr};
-  Returned closed_mark_;
+  std::atomic<ibv_recv_wr*> returned_{nullptr};
+  ibv_recv_wr closed_mark_ = {};
   // From then on, buffers in somebody's hands: the last one ends the pool.
   std::atomic<int64_t> holders_{0};
 };
