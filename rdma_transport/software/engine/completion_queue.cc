@@ -54,13 +54,32 @@ CompletionQueue::~CompletionQueue() {
 
 int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
   if (capacity <= 0) return 0;
+  PollTarget* const only = schedule_.only();
+  if (only == nullptr || !only->TakesSmall() || queued_ != 0 ||
+      armed_ != Armed::kNo || attention_.load(std::memory_order_relaxed))
+      [[unlikely]] {
+    return PollLong(0, capacity, completions);
+  }
+  if (!only->ReadyOrAnticipates()) {
+    OnIdleTurn();
+    return 0;
+  }
+  const PollTarget::Taken taken = only->TakeSmall(capacity, completions);
+  if (!taken.all) [[unlikely]]
+    return PollLong(taken.count, capacity, completions);
+  if (taken.count == 0) OnIdleTurn();
+  return static_cast<int>(taken.count);
+}
+
+int CompletionQueue::PollLong(int64_t taken, int64_t capacity,
+                              ibv_wc* completions) {
   PollTarget* ready = nullptr;
-  if (queued_ == 0 && !attention_.load(std::memory_order_relaxed) &&
+  if (taken == 0 && queued_ == 0 && !attention_.load(std::memory_order_relaxed) &&
       schedule_.SimpleTurn(&ready) && ready == nullptr) {
     OnIdleTurn();
     return 0;
   }
-  sink_next_ = completions;
+  sink_next_ = completions + taken;
   sink_end_ = completions + capacity;
   polling_ = true;
   copy_budget_ = kCopyQuantumBytes;

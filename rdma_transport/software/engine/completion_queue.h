@@ -82,7 +82,9 @@ class CompletionQueue final : public ibv_cq {
                ? sink_next_
                : nullptr;
   }
-  void Pushed() { ++sink_next_; }
+  // How many there are from DirectEntry on.
+  int64_t direct_room() const { return sink_end_ - sink_next_; }
+  void Pushed(int64_t count = 1) { sink_next_ += count; }
   // Whether a completion may be taken from a link now: into the caller's array
   // while polling, else into the queue.
   bool HasRoom() const {
@@ -126,6 +128,8 @@ class CompletionQueue final : public ibv_cq {
     uint32_t slots;
   };
 
+  // Poll, of whose array `taken` entries are filled already.
+  int PollLong(int64_t taken, int64_t capacity, ibv_wc* completions);
   void DrainQueue();
   void PollTargets();
   void AttendTo();

@@ -25,6 +25,7 @@ class FakeTarget final : public PollTarget {
   int retired() const { return retired_; }
   int left() const { return left_; }
 
+  Taken TakeSmall(int64_t, ibv_wc*) override { return {0, false}; }
   void Progress() override {
     ++progresses_;
     while (left_ != 0 && cq_->HasRoom()) {

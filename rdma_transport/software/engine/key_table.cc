@@ -2,6 +2,24 @@
 
 namespace rdma::soft {
 
+const KeyEntry KnownKey::kNoEntry = {};
+
+bool KnownKey::Learn(const KeyView& keys, uint32_t key, uint32_t pd,
+                     uint32_t needed, uint64_t at, uint64_t bytes) {
+  KeyRange range;
+  if (!keys.AllowsLocal(key, pd, needed, at, bytes)) return false;
+  // What is read between two equal states is what they stand for.
+  if (keys.Find(key, &range) &&
+      (range.access & (needed | kWindowKey)) == needed && range.pd == pd &&
+      keys.StillValid(range)) {
+    entry_ = &keys.entries()[key >> 8];
+    state_ = range.state;
+    address_ = range.address;
+    length_ = range.length;
+  }
+  return true;
+}
+
 KeyTable::KeyTable(KeyEntry* entries, uint32_t count)
     : entries_(entries), count_(count) {}
 

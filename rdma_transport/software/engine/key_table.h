@@ -151,6 +151,31 @@ class KeyView {
   uint32_t count_ = 0;
 };
 
+// A key of one's own table that was found to be allowed for what is asked each
+// time (a PD, and an access to it). While it stands for the same, which its
+// state tells, less has to be looked at.
+class KnownKey {
+ public:
+  // AllowsLocal, for a key that it was learnt of; false: ask that.
+  // REQUIRES: no region wraps around the end of the address space.
+  bool Allows(uint32_t key, uint64_t at, uint64_t bytes) const {
+    return key == static_cast<uint32_t>(state_) &&
+           entry_->state.load(std::memory_order_acquire) == state_ &&
+           bytes <= length_ && at - address_ <= length_ - bytes;
+  }
+  // AllowsLocal, always, which makes the key the known one.
+  bool Learn(const KeyView& keys, uint32_t key, uint32_t pd, uint32_t needed,
+             uint64_t at, uint64_t bytes);
+
+ private:
+  static const KeyEntry kNoEntry;
+
+  const KeyEntry* entry_ = &kNoEntry;
+  uint64_t state_ = uint64_t{1} << 32;  // no entry's
+  uint64_t address_ = 0;
+  uint64_t length_ = 0;
+};
+
 // A device's own table.
 class KeyTable {
  public:

@@ -3,7 +3,10 @@
 // A link carries packets in order, both ways, and gives access to the peer's
 // registered memory. The engine decides what packets mean; a link only moves
 // them. There is a link on shared memory (shm/shm_link.h); one in a single
-// process, on a virtual clock, fits the same interface.
+// process, on a virtual clock, fits the same interface. What most packets are,
+// small ones (packet.h), goes through rings (packet_ring.h) that the link gives
+// to this class, without a virtual call; a link without rings sends and takes
+// them as all others.
 //
 // The life of a SEND:
 //   sender    position = link->Send(packet, parts, count);   // 0: no room now
@@ -24,8 +27,10 @@
 #include <mutex>
 #include <utility>
 
+#include "rdma_transport/asymmetric_fence.h"
 #include "rdma_transport/software/engine/key_table.h"
 #include "rdma_transport/software/engine/packet.h"
+#include "rdma_transport/software/engine/packet_ring.h"
 
 namespace rdma::soft {
 
@@ -78,11 +83,23 @@ class Link {
   // each.
   virtual uint64_t Send(const Packet& packet, const ConstBytes* parts,
                         int part_count) = 0;
-  // Send and Wake in one, for what most packets are: a SEND with immediate that
-  // is not solicited, its bytes in one piece. 0: no room now, and nothing
-  // happened. REQUIRES: bytes <= kMaxPayloadBytes.
-  virtual uint64_t SendSmall(uint32_t immediate, const std::byte* data,
-                             uint32_t bytes) = 0;
+  // Send and Wake in one for a small packet, its bytes in one piece. False: Send
+  // it, nothing happened; there may be room.
+  // REQUIRES: bytes <= kMaxPayloadBytes.
+  bool SendSmall(uint32_t immediate, const std::byte* data, uint32_t bytes) {
+    if (bytes > kShortBytes) return SendRun(immediate, data, bytes);
+    if (!tx_.HasRoomFor(kShortLines) ||
+        control_pending_.load(std::memory_order_relaxed)) [[unlikely]] {
+      return false;
+    }
+    tx_.PutShort(immediate, data, bytes);
+    FenceBeforeBell();
+    if (recv_bell_.armed->load(std::memory_order_relaxed) != 0) [[unlikely]]
+      Wake(/*solicited=*/false);
+    return true;
+  }
+  // The position of the last packet that was sent by SendSmall.
+  uint64_t sent_position() const { return tx_.position(); }
   // Wakes the peer where it sleeps and what was sent since the last call wants
   // it to wake. After every batch of Sends.
   virtual void Wake(bool solicited) = 0;
@@ -98,19 +115,19 @@ class Link {
 
   // Cheap: one load of one cache line.
   bool HasIncoming() const {
-    return (rx_word_->load(std::memory_order_acquire) & rx_mask_) == rx_expect_;
+    uint64_t word;
+    return rx_.HasPacket(&word);
   }
   // For who waits for a packet: has the cache fetch anew what a small one has
   // beside its first line, so that both lines come at once, not one by one.
-  void AnticipateIncoming() const { __builtin_prefetch(rx_second_line_); }
-  // Whether the next packet, which is there (HasIncoming), is one that
-  // SendSmall may have sent, and then what is in it.
-  bool PeekSmall(uint32_t* immediate, uint32_t* bytes) const {
-    return IsSmallPacket(rx_word_->load(std::memory_order_relaxed), immediate,
-                         bytes);
+  void AnticipateIncoming() const { rx_.FetchSecondLine(); }
+  // Whether the next packet is there, and the word that it begins with.
+  bool PeekWord(uint64_t* word) const { return rx_.HasPacket(word); }
+  // Takes the next packet, of which PeekWord gave a word that is a small one's:
+  // Read of its `bytes`, and Consume.
+  void TakeSmall(void* out, uint32_t bytes) {
+    rx_.TakeSmall(static_cast<std::byte*>(out), bytes);
   }
-  // Takes the packet that PeekSmall told of: Read of its `bytes`, and Consume.
-  virtual void TakeSmall(void* out, uint32_t bytes) = 0;
   // The next packet, which stays the next one until Consume.
   virtual PeekResult Peek(Packet* packet) = 0;
   // Copies payload of the packet that Peek gave.
@@ -119,6 +136,13 @@ class Link {
   virtual void Consume() = 0;
   // Tells the peer what was consumed. After every batch of Consumes.
   virtual void Acknowledge() = 0;
+  // The same after packets of which one at least was taken by TakeSmall.
+  void AcknowledgeSmall() {
+    own_consumed_->store(rx_.position(), std::memory_order_release);
+    FenceBeforeBell();
+    if (ack_bell_->armed->load(std::memory_order_relaxed) != 0) [[unlikely]]
+      Acknowledge();
+  }
   // The peer's QP left RTS: it admits nothing any more, and described payload
   // that was copied before this was found true is whole, what was copied later
   // may not be.
@@ -192,17 +216,41 @@ class Link {
  protected:
   Link() = default;
 
-  // The word that tells of the next packet (packet.h): it is there once the
-  // word's masked bits are the expected ones.
-  const std::atomic<uint64_t>* rx_word_ = nullptr;
-  uint64_t rx_mask_ = 0;
-  uint64_t rx_expect_ = 0;
-  const void* rx_second_line_ = nullptr;
+  // A CQ line of the peer's that we look at, and what we rang for.
+  struct Bell {
+    const std::atomic<uint32_t>* armed = nullptr;
+    uint32_t rung = 0;
+  };
+
+  void FenceBeforeBell() const {
+    if (asymmetric_) [[likely]] {
+      AsymmetricFence::Light();
+    } else {
+      std::atomic_thread_fence(std::memory_order_seq_cst);
+    }
+  }
+
+  // What sending touches.
+  OutgoingRing tx_;
+  Bell recv_bell_;
+  bool asymmetric_ = false;  // both sides use AsymmetricFence
+  // Something waits for room on its way, and is tried again with the next Send.
+  std::atomic<bool> control_pending_{false};
+
+  // What receiving touches.
+  IncomingRing rx_;
+  std::atomic<uint64_t>* own_consumed_ = nullptr;  // rx_'s, for the peer
+  Bell send_bell_;  // of no use where the peer has one CQ for both
+  Bell* ack_bell_ = nullptr;  // one of the two
+
   bool rang_ = false;
   uint32_t peer_qp_num_ = 0;
   uint32_t peer_pd_ = 0;
 
  private:
+  // SendSmall of more than short ones.
+  bool SendRun(uint32_t immediate, const std::byte* data, uint32_t bytes);
+
   std::atomic<bool> hung_up_{false};
   std::mutex observer_mutex_;
   HangUpObserver* observer_ = nullptr;  // guarded by observer_mutex_

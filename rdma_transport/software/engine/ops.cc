@@ -23,7 +23,7 @@ auto Run(ibv_context* context, Call call) {
 template <QueueLocking kLocking>
 int PostSend(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   return Run<kLocking>(qp->context,
-                       [&] { return FromVerbs(qp)->PostSend(wr, bad_wr); });
+                       [&] { return FromVerbs(*qp).PostSend(wr, bad_wr); });
 }
 
 template <QueueLocking kLocking>

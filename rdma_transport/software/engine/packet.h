@@ -77,8 +77,16 @@ inline bool DecodeWord(uint64_t word, Packet* packet) {
          kind <= kLastPacketKind && packet->payload_bytes <= kMaxPayloadBytes;
 }
 
-// Whether a packet that begins like this is a SEND with immediate whose bytes
-// are in it, and which is not solicited: what most packets are.
+// What most packets are, small ones: a SEND with immediate whose bytes are in
+// it, and which is not solicited. REQUIRES: lap <= kLapMask.
+inline uint64_t SmallPacketWord(uint32_t immediate, uint32_t bytes,
+                                uint64_t lap) {
+  constexpr auto kKind = static_cast<uint64_t>(PacketKind::kSendWithImmediate);
+  return lap | kKind << 8 | uint64_t{bytes} << 16 |
+         uint64_t{immediate} << 32;
+}
+
+// Whether a packet that begins like this is a small one.
 inline bool IsSmallPacket(uint64_t word, uint32_t* immediate, uint32_t* bytes) {
   constexpr uint64_t kWhat = 0x3f00;  // kind, solicited, described
   constexpr auto kKind = static_cast<uint64_t>(PacketKind::kSendWithImmediate);

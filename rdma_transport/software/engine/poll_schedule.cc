@@ -11,6 +11,7 @@ void PollSchedule::Add(PollTarget* target) {
   targets_.push_back(target);
   uses_.push_back(1);
   Heat(target);
+  UpdateOnly();
 }
 
 bool PollSchedule::Remove(PollTarget* target) {
@@ -27,6 +28,7 @@ bool PollSchedule::Remove(PollTarget* target) {
   for (uint32_t i = 0; i < hot_count_; ++i) {
     if (hot_[i] == target) Cool(i);
   }
+  UpdateOnly();
   return true;
 }
 

@@ -49,7 +49,12 @@ class PollSchedule {
   void LookEverywhere() {
     to_look_at_ = targets_.size();
     unfinished_.clear();
+    UpdateOnly();
   }
+
+  // The only target there is, where a turn has nothing to do but to look at it,
+  // and nothing to remember; else null.
+  PollTarget* only() const { return only_; }
 
   // A turn that only has to look at the hot ones, and finds none of them ready:
   // `*ready` stays null; or just one is hot, and ready: it is to be visited.
@@ -73,6 +78,23 @@ class PollSchedule {
   // that it looks at and that is ready.
   template <typename Visit>
   void Turn(Visit visit) {
+    TakeTurn(visit);
+    UpdateOnly();
+  }
+
+ private:
+  static constexpr size_t kMaxHot = 16;
+  // Without work for so many turns, some 50 us, a target is hot no longer.
+  static constexpr uint32_t kHotTurns = 4096;
+  // Beside hot ones the others are looked at in every so many turns: each look
+  // misses the cache.
+  static constexpr uint32_t kTurnsPerColdLook = 2;
+  // At how many, at least, and, while there is work among them, at most.
+  static constexpr size_t kMinColdStep = 1;
+  static constexpr size_t kMaxColdStep = 64;
+
+  template <typename Visit>
+  void TakeTurn(Visit visit) {
     ++turn_;
     if (to_look_at_ != 0) [[unlikely]] {
       if (LookAtNext(&to_look_at_, visit).stopped) {
@@ -102,17 +124,6 @@ class PollSchedule {
     if (!unfinished_.empty()) [[unlikely]]
       VisitUnfinished(visit);
   }
-
- private:
-  static constexpr size_t kMaxHot = 16;
-  // Without work for so many turns, some 50 us, a target is hot no longer.
-  static constexpr uint32_t kHotTurns = 4096;
-  // Beside hot ones the others are looked at in every so many turns: each look
-  // misses the cache.
-  static constexpr uint32_t kTurnsPerColdLook = 2;
-  // At how many, at least, and, while there is work among them, at most.
-  static constexpr size_t kMinColdStep = 1;
-  static constexpr size_t kMaxColdStep = 64;
 
   bool ColdLookIsDue(uint32_t turn) const {
     return hot_count_ != targets_.size() &&
@@ -150,6 +161,12 @@ class PollSchedule {
     }
   }
 
+  // Whether it is hot or not is all the same.
+  void UpdateOnly() {
+    only_ = targets_.size() == 1 && to_look_at_ == 0 && unfinished_.empty()
+                ? targets_.front()
+                : nullptr;
+  }
   void Heat(PollTarget* target);
   void Cool(uint32_t at);
   // Looks at one hot target's age.
@@ -158,6 +175,7 @@ class PollSchedule {
     if (at < hot_count_ && turn_ - last_work_[at] > kHotTurns) Cool(at);
   }
 
+  PollTarget* only_ = nullptr;
   uint32_t turn_ = 0;
   uint32_t hot_count_ = 0;
   uint32_t start_ = 0;

@@ -4,6 +4,8 @@
 #ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_POLL_TARGET_H_
 #define VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_POLL_TARGET_H_
 
+#include <infiniband/verbs.h>
+
 #include <cstdint>
 
 #include "rdma_transport/software/engine/link.h"
@@ -28,6 +30,17 @@ class PollTarget {
     return false;
   }
 
+  // Takes small packets that came, whose completions go straight to
+  // `completions`, `capacity` at most; nobody sleeps for them, and no other
+  // completions of the target wait. REQUIRES: TakesSmall().
+  struct Taken {
+    int64_t count;
+    bool all;  // that was all that Progress would have done
+  };
+  virtual Taken TakeSmall(int64_t capacity, ibv_wc* completions) = 0;
+  // Whether TakeSmall is likely to do all that Progress would.
+  bool TakesSmall() const { return takes_small_; }
+
   // Does what can be done now, within a budget, and adds completions to CQs.
   virtual void Progress() = 0;
   // Looks at the link's descriptor (wake-ups, announcements, hang-ups), and
@@ -41,6 +54,7 @@ class PollTarget {
 
   Link* live_link_ = nullptr;   // while packets are taken from it
   bool needs_service_ = false;  // there is work beside incoming packets
+  bool takes_small_ = false;
 };
 
 }  // namespace rdma::soft

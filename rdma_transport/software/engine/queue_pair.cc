@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
@@ -73,22 +74,19 @@ void QueuePair::Detach() {
 
 // --- Posting -----------------------------------------------------------------
 
-int QueuePair::PostSend(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
+int QueuePair::PostSendLong(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   if (state != IBV_QPS_RTS && state != IBV_QPS_SQD && state != IBV_QPS_ERR)
       [[unlikely]] {
     *bad_wr = wr;
     return EINVAL;
   }
-  // It asks for no completion, so nothing follows from it here.
-  if (state == IBV_QPS_RTS && requester_.PostSmall(*wr)) [[likely]]
-    return 0;
   const int error = requester_.Post(wr, bad_wr);
   if (state == IBV_QPS_ERR) [[unlikely]] {
     requester_.Flush();
     return error;
   }
   if (requester_.NeedsService()) {
-    needs_service_ = true;
+    UpdateService();
     context_.send_cq->Touch(this);
   }
   // Nobody may poll before there is an event: what is over already makes one,
@@ -116,12 +114,37 @@ int QueuePair::PostReceive(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
 
 // --- Progress ----------------------------------------------------------------
 
+// The usual case of Progress. A link that has rung, or whose peer hung up, is no
+// reason to do more: the ring was heard while the link was serviced, and the
+// QP's attention was asked for with the hang-up; Progress follows either.
+PollTarget::Taken QueuePair::TakeSmall(int64_t capacity, ibv_wc* completions) {
+  Link* const link = live_link_;
+  const int64_t most = std::min(capacity, kPacketsPerTurn);
+  int64_t count = 0;
+  bool all = true;
+  uint64_t word;
+  while (count != most && link->PeekWord(&word)) {
+    if (!responder_.ReceiveSmall(word, &completions[count])) [[unlikely]] {
+      all = false;
+      break;
+    }
+    ++count;
+  }
+  if (count != 0) {
+    link->AcknowledgeSmall();
+    if (count == kPacketsPerTurn) [[unlikely]]
+      all = false;
+  }
+  if (needs_service_ && all) all = requester_.PassTurn();
+  return {count, all};
+}
+
 void QueuePair::Progress() {
   if (live_link_ == nullptr) [[unlikely]] {
     ProgressUnconnected();
     return;
   }
-  if (!needs_service_ && TakeSmallPackets()) return;
+  if (takes_small_ && ProgressSmall()) return;
   uint64_t own_budget_bytes = kCopyQuantumBytes;
   uint64_t* const budget_bytes = Budget(&own_budget_bytes);
   if (live_link_->HasIncoming()) {
@@ -142,6 +165,18 @@ void QueuePair::Progress() {
   UpdateService();
   if (live_link_->TakeRing()) [[unlikely]]
     OnRing();
+}
+
+// False: there is more to do.
+inline bool QueuePair::ProgressSmall() {
+  CompletionQueue* const cq = context_.recv_cq;
+  ibv_wc* const entry = cq->DirectEntry();
+  if (entry == nullptr || live_link_->hung_up() || live_link_->rang()) {
+    return false;
+  }
+  const Taken taken = TakeSmall(cq->direct_room(), entry);
+  cq->Pushed(taken.count);
+  return taken.all;
 }
 
 // RTS by hand, where every request fails; or no state in which there is work.
@@ -167,19 +202,9 @@ bool QueuePair::MoreToDeliver() const {
   return live_link_->HasIncoming() && !responder_.waits_for_receive();
 }
 
-// All of Progress, as a rule: there is nothing to do but to take small packets.
-// False: there is more.
-inline bool QueuePair::TakeSmallPackets() {
-  uint64_t left = kPacketsPerTurn;
-  while (left != 0 && live_link_->HasIncoming() && TakeSmallPacket()) --left;
-  if (left != kPacketsPerTurn) live_link_->Acknowledge();
-  return !live_link_->HasIncoming() && !receive_busy_ &&
-         !live_link_->hung_up() && !live_link_->rang();
-}
-
 bool QueuePair::TakePackets(uint64_t* budget_bytes) {
   bool taken = false;
-  uint64_t left = kPacketsPerTurn;
+  int64_t left = kPacketsPerTurn;
   PacketResult result = PacketResult::kTaken;
   while (left != 0 && live_link_->HasIncoming()) {
     if (TakeSmallPacket()) {
@@ -204,11 +229,10 @@ bool QueuePair::TakePackets(uint64_t* budget_bytes) {
 
 // The usual case of TakePacket. False: not so, and nothing happened.
 inline bool QueuePair::TakeSmallPacket() {
-  uint32_t immediate;
-  uint32_t bytes;
+  uint64_t word;
   ibv_wc* const entry = context_.recv_cq->DirectEntry();
-  if (entry == nullptr || !live_link_->PeekSmall(&immediate, &bytes) ||
-      !responder_.ReceiveSmall(immediate, bytes, entry)) {
+  if (entry == nullptr || !responder_.TakesSmall() ||
+      !live_link_->PeekWord(&word) || !responder_.ReceiveSmall(word, entry)) {
     return false;
   }
   context_.recv_cq->Pushed();
@@ -289,11 +313,15 @@ void QueuePair::CheckDrained() {
 }
 
 void QueuePair::UpdateService() {
-  needs_service_ = state == IBV_QPS_RTS || state == IBV_QPS_SQD
-                       ? requester_.NeedsService() ||
-                             responder_.NeedsService() || receive_busy_ ||
-                             drain_pending_
-                       : false;
+  const bool requester_needs_it = requester_.NeedsService();
+  const bool others_need_it =
+      responder_.NeedsService() || receive_busy_ || drain_pending_;
+  needs_service_ = (state == IBV_QPS_RTS || state == IBV_QPS_SQD) &&
+                   (requester_needs_it || others_need_it);
+  takes_small_ =
+      state == IBV_QPS_RTS && live_link_ != nullptr && !others_need_it &&
+      responder_.TakesSmall() && context_.recv_cq == context_.send_cq &&
+      (!requester_needs_it || requester_.OnlyAwaitsAcknowledgement());
 }
 
 void QueuePair::ServiceLink() {

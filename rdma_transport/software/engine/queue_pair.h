@@ -69,7 +69,12 @@ class QueuePair final : public ibv_qp,
   void Query(ibv_qp_attr* attributes, ibv_qp_init_attr* init) const;
 
   // ibv_post_send(3), ibv_post_recv(3).
-  int PostSend(ibv_send_wr* wr, ibv_send_wr** bad_wr);
+  int PostSend(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
+    // It asks for no completion, so nothing follows from it here.
+    if (state == IBV_QPS_RTS && requester_.PostSmall(*wr)) [[likely]]
+      return 0;
+    return PostSendLong(wr, bad_wr);
+  }
   int PostReceive(ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
   // Goes from RESET to INIT with what a connection manager sets: all access.
@@ -90,6 +95,7 @@ class QueuePair final : public ibv_qp,
   uint32_t recv_cq_line() const { return context_.recv_cq->line_index(); }
 
   // PollTarget.
+  Taken TakeSmall(int64_t capacity, ibv_wc* completions) override;
   void Progress() override;
   void ServiceLink() override;
   void Retire(uint32_t slots) override { requester_.Retire(slots); }
@@ -98,15 +104,16 @@ class QueuePair final : public ibv_qp,
   void OnHangUp() override;
 
  private:
-  static constexpr uint64_t kPacketsPerTurn = 64;
+  static constexpr int64_t kPacketsPerTurn = 64;
 
   enum class Farewell { kTellPeer, kSilent };
 
+  int PostSendLong(ibv_send_wr* wr, ibv_send_wr** bad_wr);
   void ProgressUnconnected();
+  bool ProgressSmall();
   uint64_t* Budget(uint64_t* own);
   bool MoreToDeliver() const;
   // Takes packets. False: the QP left RTS.
-  bool TakeSmallPackets();
   bool TakePackets(uint64_t* budget_bytes);
   bool TakeSmallPacket();
   // kWaits: for the peer or the consumer. kLater: for the next turn.
@@ -144,6 +151,7 @@ class QueuePair final : public ibv_qp,
 };
 
 inline QueuePair* FromVerbs(ibv_qp* qp) { return static_cast<QueuePair*>(qp); }
+inline QueuePair& FromVerbs(ibv_qp& qp) { return static_cast<QueuePair&>(qp); }
 
 }  // namespace rdma::soft
 

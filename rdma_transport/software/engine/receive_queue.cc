@@ -16,17 +16,29 @@ ReceiveQueue::ReceiveQueue(uint32_t depth, uint32_t max_sge)
       stride_(1 + max_sge),
       slots_(new Unit[(size_t{mask_} + 1) * stride_]) {}
 
-int ReceiveQueue::Post(const ibv_recv_wr& wr) {
-  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > max_sge_) {
-    return EINVAL;
+int ReceiveQueue::Post(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
+  const uint32_t end = head_ + depth_;
+  uint32_t tail = tail_;
+  int error = 0;
+  for (; wr != nullptr; wr = wr->next) {
+    // A negative number is too large as well.
+    const auto sge_count = static_cast<uint32_t>(wr->num_sge);
+    if (sge_count > max_sge_ || tail == end) [[unlikely]] {
+      error = sge_count > max_sge_ ? EINVAL : ENOMEM;
+      *bad_wr = wr;
+      break;
+    }
+    ReceiveWqe* const wqe = Slot(tail++);
+    wqe->wr_id = wr->wr_id;
+    wqe->sge_count = sge_count;
+    if (sge_count == 1) [[likely]] {
+      wqe->sges()[0] = wr->sg_list[0];
+    } else {
+      for (uint32_t i = 0; i < sge_count; ++i) wqe->sges()[i] = wr->sg_list[i];
+    }
   }
-  if (size() == depth_) return ENOMEM;
-  ReceiveWqe* const wqe = Slot(tail_);
-  wqe->wr_id = wr.wr_id;
-  wqe->sge_count = static_cast<uint32_t>(wr.num_sge);
-  for (int i = 0; i < wr.num_sge; ++i) wqe->sges()[i] = wr.sg_list[i];
-  ++tail_;
-  return 0;
+  tail_ = tail;
+  return error;
 }
 
 SharedReceiveQueue::SharedReceiveQueue(ibv_context* context,
@@ -52,14 +64,7 @@ SharedReceiveQueue::~SharedReceiveQueue() {
 }
 
 int SharedReceiveQueue::Post(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
-  int error = 0;
-  for (; wr != nullptr; wr = wr->next) {
-    error = queue_.Post(*wr);
-    if (error != 0) {
-      *bad_wr = wr;
-      break;
-    }
-  }
+  const int error = queue_.Post(wr, bad_wr);
   if (!waiters_.empty()) [[unlikely]] {
     // A copy: those that find one leave the list.
     const std::vector<PollTarget*> waiters = waiters_;

@@ -39,8 +39,9 @@ class ReceiveQueue {
  public:
   ReceiveQueue(uint32_t depth, uint32_t max_sge);
 
-  // 0, EINVAL (more SGEs than allowed) or ENOMEM (full).
-  int Post(const ibv_recv_wr& wr);
+  // A list of receives. 0, EINVAL (more SGEs than allowed) or ENOMEM (full), and
+  // then which of them it was.
+  int Post(ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
   // The oldest receive, or null. Valid until Pop.
   const ReceiveWqe* Front() const {

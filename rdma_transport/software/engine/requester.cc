@@ -46,42 +46,13 @@ int Requester::Post(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     UpdateBusy();
   }
   if (sent_) WakePeer();
+  UpdateSmallLimit();
   return error;
 }
 
 void Requester::WakePeer() {
   sent_ = false;
   qp_->link->Wake(std::exchange(sent_solicited_, false));
-}
-
-bool Requester::PostSmall(const ibv_send_wr& wr) {
-  constexpr unsigned int kFlags =
-      IBV_SEND_INLINE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
-  if (wr.next != nullptr || wr.opcode != IBV_WR_SEND_WITH_IMM ||
-      wr.num_sge != 1 || (wr.send_flags & kFlags) != IBV_SEND_INLINE ||
-      wr.sg_list->length > small_limit_ || !running_ || unreachable_ ||
-      failed_ || sq_.started_ != sq_.tail_ || sq_.full()) {
-    return false;
-  }
-  const uint32_t bytes = wr.sg_list->length;
-  const uint64_t position = qp_->link->SendSmall(
-      wr.imm_data, reinterpret_cast<const std::byte*>(wr.sg_list->addr), bytes);
-  if (position == 0) [[unlikely]]
-    return false;
-  sent_position_ = position;
-  sq_.At(sq_.tail_) = {.wr_id = wr.wr_id,
-                       .position = position,
-                       .byte_len = bytes,
-                       .send_flags = wr.send_flags,
-                       .immediate = wr.imm_data,
-                       .opcode = IBV_WR_SEND_WITH_IMM,
-                       .phase = SendWqe::Phase::kSent,
-                       .sge_count = 1,
-                       .signaled = false,
-                       .status = IBV_WC_SUCCESS};
-  ++sq_.tail_;
-  ++sq_.started_;
-  return true;
 }
 
 int Requester::PostOne(const ibv_send_wr& wr) {
@@ -96,26 +67,27 @@ int Requester::PostOne(const ibv_send_wr& wr) {
   wqe.wr_id = wr.wr_id;
   wqe.position = 0;
   wqe.byte_len = static_cast<uint32_t>(total_bytes);
-  wqe.send_flags = wr.send_flags;
+  wqe.send_flags = static_cast<uint8_t>(wr.send_flags |
+                                        (signal_all_ ? IBV_SEND_SIGNALED : 0));
   wqe.immediate = wr.imm_data;
   wqe.opcode = wr.opcode;
   wqe.phase = SendWqe::Phase::kWaiting;
   wqe.sge_count = static_cast<uint8_t>(IsLocal(wr.opcode) ? 0 : wr.num_sge);
-  wqe.signaled = signal_all_ || (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   wqe.status = IBV_WC_SUCCESS;
 
+  if (wqe.signaled()) newest_signaled_ = index;
   const bool first = sq_.started_ == sq_.tail_;
   if (IsSend(wr.opcode) && first && MayStart(wqe)) [[likely]] {
     const Source source = {wr.sg_list, static_cast<uint32_t>(wr.num_sge),
                            wqe.Has(IBV_SEND_INLINE)};
     if (StartSend(wqe, source) == StartResult::kStarted) [[likely]] {
-      signaled_pending_ += wqe.signaled;
+      signaled_pending_ += wqe.signaled();
       ++sq_.tail_;
       ++sq_.started_;
       return 0;
     }
   }
-  signaled_pending_ += wqe.signaled;
+  signaled_pending_ += wqe.signaled();
   sq_.SaveDetail(index, wr);
   ++sq_.tail_;
   if (first && !IsSend(wr.opcode)) {
@@ -171,15 +143,23 @@ void Requester::RunReads(uint64_t* budget_bytes) {
 bool Requester::Progress(uint64_t* budget_bytes) {
   // Each look takes the cache line from the peer, which is about to write it.
   // An armed CQ's owner looks for the last time before it sleeps.
-  if (OnlyAwaitsAcknowledgement() && ++turns_ % kTurnsPerLook != 0 &&
-      !qp_->send_cq->armed()) {
-    return false;
+  if (OnlyAwaitsAcknowledgement()) {
+    if (!qp_->send_cq->armed() && PassTurn()) return false;
+    turns_ = 0;
+    // All others before the signaled one are over with it, without a word.
+    const SendWqe& signaled = sq_.At(newest_signaled_);
+    if (signaled.phase == SendWqe::Phase::kSent &&
+        IsAcknowledged(signaled.position)) {
+      sq_.done_ = newest_signaled_;
+    }
   }
   if (sq_.started_ != sq_.tail_) StartWaiting(budget_bytes);
   if (!reads_.empty()) RunReads(budget_bytes);
   UpdateBusy();
   if (sent_) WakePeer();
-  return CompleteFinished();
+  const bool failed = CompleteFinished();
+  UpdateSmallLimit();
+  return failed;
 }
 
 bool Requester::CompleteFinished() {
@@ -224,7 +204,7 @@ bool Requester::AskAgain() {
   for (uint32_t index = sq_.done_; index != sq_.started_; ++index) {
     const SendWqe& wqe = sq_.At(index);
     if (wqe.phase == SendWqe::Phase::kSent) position = wqe.position;
-    if (wqe.signaled && position > acknowledged_) return Ask(position);
+    if (wqe.signaled() && position > acknowledged_) return Ask(position);
   }
   return false;
 }
@@ -249,8 +229,8 @@ void Requester::AskForNothing() {
 
 void Requester::Complete(SendWqe& wqe, ibv_wc_status status) {
   ++sq_.done_;
-  if (!wqe.signaled && status == IBV_WC_SUCCESS) return;
-  signaled_pending_ -= wqe.signaled;
+  if (!wqe.signaled() && status == IBV_WC_SUCCESS) return;
+  signaled_pending_ -= wqe.signaled();
   if (signaled_pending_ == 0 && !waits_for_room_) AskForNothing();
   ibv_wc completion = {};
   completion.wr_id = wqe.wr_id;
@@ -273,12 +253,13 @@ void Requester::OnRefused(ibv_wc_status status) {
     wqe.phase = SendWqe::Phase::kDone;
     failed_ = true;
     failed_index_ = index;
+    UpdateSmallLimit();
     return;
   }
 }
 
 void Requester::OnPeerGone() {
-  unreachable_ = true;
+  SetUnreachable();
   for (uint32_t index = sq_.done_; index != sq_.started_; ++index) {
     if (failed_ && index == failed_index_) return;
     SendWqe& wqe = sq_.At(index);
@@ -311,6 +292,7 @@ void Requester::Flush() {
   sq_.started_ = sq_.tail_;
   reads_.clear();
   UpdateBusy();
+  UpdateSmallLimit();
 }
 
 void Requester::Reset() {
@@ -322,6 +304,7 @@ void Requester::Reset() {
   acknowledged_ = sent_position_ = wanted_ = 0;
   reads_.clear();
   UpdateBusy();
+  UpdateSmallLimit();
 }
 
 void Requester::UpdateBusy() {

@@ -57,7 +57,35 @@ class Requester {
 
   // Post for what most posts are, where nothing is in its way: a single small
   // inline SEND with immediate, unsignaled. False: Post it; nothing happened.
-  bool PostSmall(const ibv_send_wr& wr);
+  bool PostSmall(const ibv_send_wr& wr) {
+    constexpr unsigned int kFlags = IBV_SEND_INLINE | IBV_SEND_SIGNALED |
+                                    IBV_SEND_SOLICITED | IBV_SEND_FENCE;
+    if (wr.next != nullptr || wr.opcode != IBV_WR_SEND_WITH_IMM ||
+        wr.num_sge != 1 || (wr.send_flags & kFlags) != IBV_SEND_INLINE ||
+        wr.sg_list->length > small_limit_now_ || sq_.full()) {
+      return false;
+    }
+    const uint32_t bytes = wr.sg_list->length;
+    Link* const link = qp_->link;
+    if (!link->SendSmall(wr.imm_data,
+                         reinterpret_cast<const std::byte*>(wr.sg_list->addr),
+                         bytes)) [[unlikely]] {
+      return false;
+    }
+    sent_position_ = link->sent_position();
+    // What only those need that are not sent yet is left out.
+    SendWqe& wqe = sq_.At(sq_.tail_);
+    wqe.wr_id = wr.wr_id;
+    wqe.position = sent_position_;
+    wqe.byte_len = bytes;
+    wqe.status = IBV_WC_SUCCESS;
+    wqe.opcode = IBV_WR_SEND_WITH_IMM;
+    wqe.send_flags = IBV_SEND_INLINE;
+    wqe.phase = SendWqe::Phase::kSent;
+    wqe.sge_count = 1;
+    sq_.started_ = ++sq_.tail_;
+    return true;
+  }
   // ibv_post_send(3) in a state that admits it. Work requests that can start
   // do; the others wait for Progress. Returns 0 or an errno value.
   int Post(ibv_send_wr* wr, ibv_send_wr** bad_wr);
@@ -68,16 +96,36 @@ class Requester {
            !reads_.empty() || failed_ ||
            (!running_ && sq_.done_ != sq_.started_);  // draining, as in SQD
   }
+  // Everything was sent, the oldest of it is not acknowledged as far as is
+  // known yet, and there is more room for the consumer than it waits for.
+  bool OnlyAwaitsAcknowledgement() const {
+    return sq_.started_ == sq_.tail_ && signaled_pending_ == 1 &&
+           reads_.empty() && !failed_ && !sent_ && sq_.done_ != sq_.started_ &&
+           sq_.At(sq_.done_).phase == SendWqe::Phase::kSent;
+  }
+  // A turn of who OnlyAwaitsAcknowledgement. True: Progress would do no more
+  // than count it, and it is counted.
+  bool PassTurn() {
+    if (turns_ + 1 == kTurnsPerLook) return false;
+    ++turns_;
+    return true;
+  }
   // Starts, copies and completes what can be, within the budget. True: a work
   // request failed and was completed, all older ones too; the QP goes to ERR.
   bool Progress(uint64_t* budget_bytes);
 
   // Whether requests are started, as in RTS; those that were go on without, as
   // in SQD. REQUIRES for running: connected, or SetUnreachable.
-  void SetRunning(bool running) { running_ = running; }
+  void SetRunning(bool running) {
+    running_ = running;
+    UpdateSmallLimit();
+  }
   // RTS without a connection, or to a peer that takes nothing any more: what is
   // posted fails with RETRY_EXC_ERR, as retries to nobody do.
-  void SetUnreachable() { unreachable_ = true; }
+  void SetUnreachable() {
+    unreachable_ = true;
+    UpdateSmallLimit();
+  }
   void SetMaxReads(uint32_t max_reads) { max_reads_ = max_reads; }
 
   // The responder refused the oldest SEND that it did not acknowledge.
@@ -146,20 +194,22 @@ class Requester {
   void AskForNothing();
   void Complete(SendWqe& wqe, ibv_wc_status status);
   void UpdateBusy();
-  void WakePeer();
-  // Everything was sent, the oldest of it is not acknowledged as far as is
-  // known yet, and there is more room for the consumer than it waits for.
-  bool OnlyAwaitsAcknowledgement() const {
-    return sq_.started_ == sq_.tail_ && signaled_pending_ == 1 &&
-           reads_.empty() && !failed_ && !sent_ && sq_.done_ != sq_.started_ &&
-           sq_.At(sq_.done_).phase == SendWqe::Phase::kSent;
+  // After each change of what it depends on.
+  void UpdateSmallLimit() {
+    small_limit_now_ = running_ && !unreachable_ && !failed_ &&
+                               sq_.started_ == sq_.tail_
+                           ? small_limit_
+                           : -1;
   }
+  void WakePeer();
 
   const QpContext* const qp_;
   const ibv_qp_cap cap_;
   const bool signal_all_;
-  // PostSmall takes requests of up to this many bytes; negative: none.
+  // PostSmall takes requests of up to this many bytes; negative: none. Now:
+  // where nothing that it does not look at is in their way.
   const int64_t small_limit_;
+  int64_t small_limit_now_ = -1;
   SendQueue sq_;
 
   bool running_ = false;
@@ -172,7 +222,8 @@ class Requester {
   bool sent_ = false;  // since the last Wake
   uint32_t failed_index_ = 0;
   uint32_t signaled_pending_ = 0;  // posted, and not completed
-  uint32_t turns_ = 0;
+  uint32_t newest_signaled_ = 0;   // its slot, if any is pending
+  uint32_t turns_ = 0;             // since a look at acknowledgements
   uint32_t reported_ = 0;  // slots before this one are covered by a completion
   uint32_t max_reads_ = 0;
   uint64_t acknowledged_ = 0;

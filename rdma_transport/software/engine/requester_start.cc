@@ -127,7 +127,7 @@ Requester::StartResult Requester::PutIntoLink(SendWqe& wqe,
                                               const Packet& packet,
                                               const ConstBytes* parts,
                                               int part_count) {
-  if (wqe.signaled && signaled_pending_ == 0) AskForNext();
+  if (wqe.signaled() && signaled_pending_ == 0) AskForNext();
   wqe.position = qp_->link->Send(packet, parts, part_count);
   if (wqe.position == 0) [[unlikely]] {
     waits_for_room_ = true;

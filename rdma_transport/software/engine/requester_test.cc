@@ -21,13 +21,9 @@ class FakeLink final : public Link {
     if (sent_ - acknowledged_ == kRoom) return 0;
     return ++sent_;
   }
-  uint64_t SendSmall(uint32_t, const std::byte*, uint32_t) override {
-    return Send(Packet(), nullptr, 0);
-  }
   void Wake(bool) override {}
   uint64_t acknowledged() override { return acknowledged_; }
   void WantAcknowledgement(uint64_t position) override { wanted_ = position; }
-  void TakeSmall(void*, uint32_t) override {}
   PeekResult Peek(Packet*) override { return PeekResult::kNothing; }
   void Read(uint32_t, void*, uint32_t) override {}
   void Consume() override {}
@@ -77,6 +73,7 @@ class RequesterTest : public testing::Test, public PollTarget {
     cq_->Detach();
   }
 
+  Taken TakeSmall(int64_t, ibv_wc*) override { return {0, false}; }
   void Progress() override {}
   void ServiceLink() override {}
   void Retire(uint32_t slots) override { requester_->Retire(slots); }

@@ -32,13 +32,7 @@ Responder::Responder(const QpContext* qp, SharedReceiveQueue* srq,
 Responder::~Responder() { Reset(); }
 
 int Responder::Post(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
-  for (; wr != nullptr; wr = wr->next) {
-    if (const int error = queue_.Post(*wr)) {
-      *bad_wr = wr;
-      return error;
-    }
-  }
-  return 0;
+  return queue_.Post(wr, bad_wr);
 }
 
 Responder::Result Responder::Receive(const Packet& packet,
@@ -65,27 +59,9 @@ Responder::Result Responder::Receive(const Packet& packet,
   return ReceiveInline(packet, *wqe);
 }
 
-bool Responder::ReceiveSmall(uint32_t immediate, uint32_t bytes,
-                             ibv_wc* received) {
-  if (discarding_ || held_ || not_ready_since_ns_ != 0) [[unlikely]]
-    return false;
-  const ReceiveWqe* const wqe = Front();
-  if (wqe == nullptr || wqe->sge_count == 0 || bytes > wqe->sges()->length ||
-      !qp_->memory->CheckLocal(qp_->pd, *wqe->sges(), IBV_ACCESS_LOCAL_WRITE))
-      [[unlikely]] {
-    return false;
-  }
-  qp_->link->TakeSmall(reinterpret_cast<void*>(wqe->sges()->addr), bytes);
-  *received = {};
-  received->wr_id = wqe->wr_id;
-  received->opcode = IBV_WC_RECV;
-  received->byte_len = bytes;
-  received->imm_data = immediate;
-  received->qp_num = qp_->qp_num;
-  received->src_qp = qp_->link->peer_qp_num();
-  received->wc_flags = IBV_WC_WITH_IMM;
-  Pop();
-  return true;
+bool Responder::LearnKey(const ibv_sge& sge) {
+  return known_key_.Learn(qp_->memory->keys(), sge.lkey, qp_->pd->id,
+                          IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
 }
 
 // --- Receiver not ready ------------------------------------------------------

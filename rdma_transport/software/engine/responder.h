@@ -50,13 +50,50 @@ class Responder {
   // Takes a SEND or WRITE_WITH_IMM, the next packet of the link.
   Result Receive(const Packet& packet, uint64_t* budget_bytes);
 
-  // Receive for the link's next packet where PeekSmall knows it, and nothing is
-  // unusual about its receive; `received` is the completion, to be filled in.
-  // False: Receive it; nothing happened.
-  bool ReceiveSmall(uint32_t immediate, uint32_t bytes, ibv_wc* received);
+  // Receive for the link's next packet, which begins with `word`, where that is
+  // a small one and nothing is unusual about its receive; `received` is the
+  // completion, to be filled in. False: Receive it; nothing happened.
+  // REQUIRES: TakesSmall().
+  bool ReceiveSmall(uint64_t word, ibv_wc* received) {
+    uint32_t immediate;
+    uint32_t bytes;
+    if (!IsSmallPacket(word, &immediate, &bytes)) [[unlikely]]
+      return false;
+    const ReceiveWqe* const wqe = Front();
+    if (wqe == nullptr || wqe->sge_count == 0) [[unlikely]]
+      return false;
+    const ibv_sge& sge = *wqe->sges();
+    if (bytes > sge.length) [[unlikely]]
+      return false;
+    if (!known_key_.Allows(sge.lkey, sge.addr, sge.length) && !LearnKey(sge))
+        [[unlikely]] {
+      return false;
+    }
+    const uint64_t wr_id = wqe->wr_id;
+    const uint32_t qp_num = qp_->qp_num;
+    Link* const link = qp_->link;
+    const uint32_t src_qp = link->peer_qp_num();
+    Pop();
+    link->TakeSmall(reinterpret_cast<void*>(sge.addr), bytes);
+    received->wr_id = wr_id;
+    received->status = IBV_WC_SUCCESS;
+    received->opcode = IBV_WC_RECV;
+    received->vendor_err = 0;
+    received->byte_len = bytes;
+    received->imm_data = immediate;
+    received->qp_num = qp_num;
+    received->src_qp = src_qp;
+    received->wc_flags = IBV_WC_WITH_IMM;
+    received->pkey_index = 0;
+    received->slid = 0;
+    received->sl = 0;
+    received->dlid_path_bits = 0;
+    return true;
+  }
 
   // A packet waits for a receive, or is half copied.
   bool NeedsService() const { return waits_for_receive() || held_.has_value(); }
+  bool TakesSmall() const { return !discarding_ && !NeedsService(); }
   bool waits_for_receive() const { return not_ready_since_ns_ != 0; }
   // The sender was refused: what it sent behind that is dropped, and must not
   // be acknowledged.
@@ -94,6 +131,8 @@ class Responder {
   }
   void Pop() { srq_ != nullptr ? srq_->Pop() : queue_.Pop(); }
 
+  bool LearnKey(const ibv_sge& sge);
+
   Result OnNotReady();
   void OnReady();
   Result ReceiveInline(const Packet& packet, const ReceiveWqe& wqe);
@@ -119,6 +158,7 @@ class Responder {
   const QpContext* const qp_;
   SharedReceiveQueue* const srq_;
   ReceiveQueue queue_;
+  KnownKey known_key_;  // of the last small packet's receive
   std::optional<Held> held_;
   bool discarding_ = false;
   uint8_t min_rnr_timer_ = 0;

@@ -35,16 +35,17 @@ struct SendWqe {
   uint64_t wr_id;
   uint64_t position;
   uint32_t byte_len;
-  uint32_t send_flags;
   uint32_t immediate;  // or the rkey to invalidate
-  ibv_wr_opcode opcode;
+  ibv_wc_status status;
+  ibv_wr_opcode opcode : 8;
+  uint8_t send_flags;
   Phase phase;
   uint8_t sge_count;
-  bool signaled;
-  ibv_wc_status status;
 
   bool Has(ibv_send_flags flag) const { return (send_flags & flag) != 0; }
+  bool signaled() const { return Has(IBV_SEND_SIGNALED); }
 };
+static_assert(sizeof(SendWqe) == 32);
 
 struct SendDetail {
   uint64_t remote_address;

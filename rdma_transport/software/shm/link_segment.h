@@ -7,12 +7,7 @@
 //   line 3   writing_key           written around each WRITE
 //   line 4.. the ring
 //
-// A line of the ring is a cache line: a word (engine/packet.h), and 56 bytes of
-// payload.
-//
-// Each line of a packet carries its own word, so that whatever lay there before
-// can never look like a packet of this lap. The first line's word is written
-// last, with release order: once its lap is right, all of the packet is there.
+// What a line of the ring is, and how packets lie in it: engine/packet_ring.h.
 //
 // Thread rule: the fields are atomics; one writer.
 #ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_SHM_LINK_SEGMENT_H_
@@ -23,22 +18,13 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 
-#include "rdma_transport/software/engine/packet.h"
+#include "rdma_transport/software/engine/packet_ring.h"
 
 namespace rdma::soft {
 
-inline constexpr size_t kCacheLineBytes = 64;
-inline constexpr uint32_t kLinePayloadBytes = 56;
 inline constexpr uint32_t kMinRingLines = 64;
 inline constexpr uint32_t kMaxRingLines = 256;
-
-struct RingLine {
-  std::atomic<uint64_t> word;
-  std::byte payload[kLinePayloadBytes];
-};
-static_assert(sizeof(RingLine) == kCacheLineBytes);
 
 struct alignas(kCacheLineBytes) LinkControl {
   // The writer's QP left RTS: the memory that its packets describe may hold
@@ -77,37 +63,6 @@ inline bool IsValidRingSize(uint32_t lines) {
   return std::has_single_bit(lines) && lines >= kMinRingLines &&
          lines <= kMaxRingLines;
 }
-
-// Lines that a packet takes.
-inline uint32_t LinesFor(uint32_t payload_bytes) {
-  return payload_bytes <= kLinePayloadBytes
-             ? 1
-             : (payload_bytes + kLinePayloadBytes - 1) / kLinePayloadBytes;
-}
-static_assert(kMaxPayloadBytes <= UINT16_MAX);
-
-// Copies at most a line's payload: moves that overlap, no call.
-inline void CopyLinePayload(std::byte* to, const std::byte* from,
-                            uint32_t bytes) {
-  const auto copy_ends = [&]<size_t kSize>() {
-    std::memcpy(to, from, kSize);
-    std::memcpy(to + bytes - kSize, from + bytes - kSize, kSize);
-  };
-  if (bytes >= 32) {
-    copy_ends.operator()<32>();
-  } else if (bytes >= 16) {
-    copy_ends.operator()<16>();
-  } else if (bytes >= 8) {
-    copy_ends.operator()<8>();
-  } else if (bytes >= 4) {
-    copy_ends.operator()<4>();
-  } else if (bytes >= 2) {
-    copy_ends.operator()<2>();
-  } else if (bytes == 1) {
-    *to = *from;
-  }
-}
-static_assert(kLinePayloadBytes <= 64);
 
 }  // namespace rdma::soft
 

@@ -60,13 +60,10 @@ class ShmLink final : public Link {
 
   uint64_t Send(const Packet& packet, const ConstBytes* parts,
                 int part_count) override;
-  uint64_t SendSmall(uint32_t immediate, const std::byte* data,
-                     uint32_t bytes) override;
   void Wake(bool solicited) override;
   uint64_t acknowledged() override;
   void WantAcknowledgement(uint64_t position) override;
 
-  void TakeSmall(void* out, uint32_t bytes) override;
   PeekResult Peek(Packet* packet) override;
   void Read(uint32_t offset, void* out, uint32_t bytes) override;
   void Consume() override;
@@ -95,26 +92,7 @@ class ShmLink final : public Link {
   // Arena ids below this are looked up without a lock once they are announced.
   static constexpr uint32_t kFastArenas = 256;
 
-  static constexpr uint32_t kLinesWorthFetching = 8;
-
-  // The peer's CQ lines that we look at, and what we rang for.
-  struct Bell {
-    const std::atomic<uint32_t>* armed = nullptr;
-    uint32_t rung = 0;
-  };
-
-  uint64_t LapOf(uint64_t position) const {
-    return (position >> tx_shift_) + 1;
-  }
-  bool HasRoomFor(uint32_t lines, uint32_t reserve);
-  void SealContinuation(uint64_t position);
-  void WriteRun(const std::byte* data, uint32_t bytes);
-  void WriteParts(const ConstBytes* parts, int part_count);
-  void Publish(const Packet& packet, uint32_t lines);
-  void FetchBack(uint32_t lines);
-  void ReadRun(uint64_t position, std::byte* out, uint32_t bytes) const;
-  void ExpectNext();
-  void FenceBeforeBell() const;
+  bool HasRoomFor(const Packet& packet);
   void Ring(Bell* bell, uint32_t armed);
   void SendRing();
 
@@ -128,26 +106,10 @@ class ShmLink final : public Link {
   SendResult SendControl(const LinkMessage& message);
   void FlushControl();
 
-  // What sending touches.
-  RingLine* const tx_lines_;
-  const uint32_t tx_mask_;
-  const uint32_t tx_shift_;
-  uint64_t tx_position_ = 0;
-  uint64_t tx_consumed_ = 0;  // as last seen
-  Bell recv_bell_;
   LinkControl* const own_;
-  const bool asymmetric_;
-  std::atomic<bool> control_pending_{false};
-
-  // What receiving touches.
-  const RingLine* const rx_lines_;
-  const uint32_t rx_ring_mask_;
-  const uint32_t rx_shift_;
-  uint64_t rx_position_ = 0;
-  uint32_t rx_packet_lines_ = 0;
-  Bell send_bell_;  // of no use where the peer has one CQ for both
-  Bell* ack_bell_;  // one of the two
   const LinkControl* const theirs_;
+  uint64_t tx_consumed_ = 0;  // as last seen
+  uint32_t rx_packet_lines_ = 0;
   uint32_t last_arena_ = 0;
   std::shared_ptr<const PeerMapping> last_mapping_;
   std::unordered_map<uint32_t, std::shared_ptr<const PeerMapping>> arenas_;

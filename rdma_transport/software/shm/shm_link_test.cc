@@ -128,7 +128,8 @@ TEST_F(ShmLinkTest, WhatIsNotTakenYetStaysAsItWasSent) {
                               static_cast<char>(i));
     if (a_.link->SendSmall(static_cast<uint32_t>(i),
                            reinterpret_cast<const std::byte*>(payload.data()),
-                           static_cast<uint32_t>(payload.size())) != 0) {
+                           static_cast<uint32_t>(payload.size())) ||
+        Send(a_, payload, PacketKind::kSendWithImmediate, i) != 0) {
       on_the_way.push_back(payload);
     }
     most_on_the_way = std::max(most_on_the_way, on_the_way.size());

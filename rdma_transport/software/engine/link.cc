@@ -1,0 +1,19 @@
+#include "rdma_transport/software/engine/link.h"
+
+namespace rdma::soft {
+
+bool Link::SendRun(uint32_t immediate, const std::byte* data, uint32_t bytes) {
+  if (!tx_.HasRoomFor(LinesFor(bytes)) ||
+      control_pending_.load(std::memory_order_relaxed)) [[unlikely]] {
+    return false;
+  }
+  tx_.WriteRun(data, bytes);
+  tx_.Publish({.kind = PacketKind::kSendWithImmediate,
+               .payload_bytes = static_cast<uint16_t>(bytes),
+               .immediate = immediate});
+  Wake(/*solicited=*/false);
+  tx_.FetchBack(bytes);
+  return true;
+}
+
+}  // namespace rdma::soft
