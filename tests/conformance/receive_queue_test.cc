@@ -33,6 +33,68 @@ TEST_P(ReceiveQueueTest, UsesReceivesInTheOrderPosted) {
   EXPECT_EQ(server_buffer_.bytes(900, 30), client_buffer_.bytes(0, 30));
 }
 
+// As requests and responses do, with a signaled one now and then.
+TEST_P(ReceiveQueueTest, SmallMessagesGoBackAndForthWithOneCqForEachEnd) {
+  constexpr uint64_t kSends = 10'000;  // their wr_ids begin there
+  constexpr uint64_t kMessages = 800;
+  constexpr uint64_t kSignaledEach = kMessages / 2 / 8;
+  ibv_cq* const cqs[] = {client().CreateCq(64), server().CreateCq(64)};
+  Link link;
+  ASSERT_TRUE(Connect({.client = {.send_cq = cqs[0], .recv_cq = cqs[0]},
+                       .server = {.send_cq = cqs[1], .recv_cq = cqs[1]}},
+                      &link));
+  ibv_qp* const qps[] = {link.client, link.server};
+  Region* const buffers[] = {&client_buffer_, &server_buffer_};
+  uint64_t sent[] = {0, 0};  // signaled ones that are complete
+  for (uint64_t i = 0; i < kMessages; ++i) {
+    const size_t from = i % 2, to = 1 - from;
+    const size_t bytes = i % 65;
+    ASSERT_EQ(0, PostReceive(qps[to], {.wr_id = i,
+                                       .sges = {buffers[to]->sge(4096, 64)}}));
+    WorkRequest request = SendWr(kSends + i)
+                              .Sge(buffers[from]->sge(i, bytes))
+                              .Imm(static_cast<__be32>(i))
+                              .Inline();
+    if (i / 2 % 8 != 7) request.Unsignaled();
+    ASSERT_EQ(0, Post(qps[from], request));
+    ibv_wc wc = Await(cqs[to]);
+    for (; wc.wr_id >= kSends; wc = Await(cqs[to])) {
+      ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+      ++sent[to];
+    }
+    ASSERT_THAT(wc, Received(i, static_cast<uint32_t>(bytes)));
+    ASSERT_EQ(wc.wc_flags, static_cast<unsigned int>(IBV_WC_WITH_IMM));
+    ASSERT_EQ(wc.imm_data, static_cast<__be32>(i));
+    ASSERT_EQ(wc.qp_num, qps[to]->qp_num);
+    ASSERT_EQ(buffers[to]->bytes(4096, bytes), buffers[from]->bytes(i, bytes));
+  }
+  for (size_t end : {0, 1}) {
+    for (; sent[end] != kSignaledEach; ++sent[end]) {
+      ASSERT_EQ(Await(cqs[end]).status, IBV_WC_SUCCESS);
+    }
+    ExpectSilence(cqs[end]);
+  }
+}
+
+TEST_P(ReceiveQueueTest, FailsASmallMessageIntoMemoryThatIsGoneMeanwhile) {
+  Region memory = server().Allocate(4096);
+  ASSERT_FALSE(memory.empty());
+  WorkRequest message =
+      SendWr(1).Sge(client_buffer_.sge(0, 64)).Imm(7).Inline().Unsignaled();
+  for (uint64_t id : {1, 2}) {
+    ASSERT_EQ(
+        0, PostReceive(server_qp_, {.wr_id = id, .sges = {memory.sge(0, 64)}}));
+  }
+  ASSERT_EQ(0, Post(client_qp_, message));
+  EXPECT_THAT(Await(server().recv_cq()), Received(1, 64));
+  ASSERT_EQ(0, memory.Deregister());
+  memory.Clear();
+  ASSERT_EQ(0, Post(client_qp_, message));
+  EXPECT_THAT(Await(server().recv_cq()), Failed(2, IBV_WC_LOC_PROT_ERR));
+  EXPECT_EQ(memory.data()[0], 0);
+  EXPECT_THAT(Await(client().send_cq()).status, testing::Ne(IBV_WC_SUCCESS));
+}
+
 TEST_P(ReceiveQueueTest, TakesAListAndNamesTheFirstRefused) {
   Link link;
   ASSERT_TRUE(Connect({.server = {.max_recv_wr = 8}}, &link));

@@ -54,33 +54,34 @@ CompletionQueue::~CompletionQueue() {
 
 int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
   if (capacity <= 0) return 0;
+  ibv_wc* const end = completions + capacity;
   PollTarget* const only = schedule_.only();
-  if (only == nullptr || !only->TakesSmall() || queued_ != 0 ||
+  if (only == nullptr || only->small_cq() != this || queued_ != 0 ||
       armed_ != Armed::kNo || attention_.load(std::memory_order_relaxed))
       [[unlikely]] {
-    return PollLong(0, capacity, completions);
+    return PollLong(completions, completions, end);
   }
   if (!only->ReadyOrAnticipates()) {
     OnIdleTurn();
     return 0;
   }
-  const PollTarget::Taken taken = only->TakeSmall(capacity, completions);
+  const PollTarget::Taken taken = only->TakeSmall(completions, end);
   if (!taken.all) [[unlikely]]
-    return PollLong(taken.count, capacity, completions);
-  if (taken.count == 0) OnIdleTurn();
-  return static_cast<int>(taken.count);
+    return PollLong(completions, taken.next, end);
+  if (taken.next == completions) OnIdleTurn();
+  return static_cast<int>(taken.next - completions);
 }
 
-int CompletionQueue::PollLong(int64_t taken, int64_t capacity,
-                              ibv_wc* completions) {
+int CompletionQueue::PollLong(ibv_wc* completions, ibv_wc* next, ibv_wc* end) {
   PollTarget* ready = nullptr;
-  if (taken == 0 && queued_ == 0 && !attention_.load(std::memory_order_relaxed) &&
+  if (next == completions && queued_ == 0 &&
+      !attention_.load(std::memory_order_relaxed) &&
       schedule_.SimpleTurn(&ready) && ready == nullptr) {
     OnIdleTurn();
     return 0;
   }
-  sink_next_ = completions + taken;
-  sink_end_ = completions + capacity;
+  sink_next_ = next;
+  sink_end_ = end;
   polling_ = true;
   copy_budget_ = kCopyQuantumBytes;
   if (ready != nullptr) {

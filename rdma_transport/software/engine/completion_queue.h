@@ -128,8 +128,8 @@ class CompletionQueue final : public ibv_cq {
     uint32_t slots;
   };
 
-  // Poll, of whose array `taken` entries are filled already.
-  int PollLong(int64_t taken, int64_t capacity, ibv_wc* completions);
+  // Poll, of whose array [completions, next) is filled already.
+  int PollLong(ibv_wc* completions, ibv_wc* next, ibv_wc* end);
   void DrainQueue();
   void PollTargets();
   void AttendTo();

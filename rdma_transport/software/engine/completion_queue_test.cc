@@ -25,7 +25,21 @@ class FakeTarget final : public PollTarget {
   int retired() const { return retired_; }
   int left() const { return left_; }
 
-  Taken TakeSmall(int64_t, ibv_wc*) override { return {0, false}; }
+  // Work that TakeSmall takes.
+  void GiveSmall(int count) {
+    small_left_ += count;
+    needs_service_ = true;
+    small_cq_ = cq_;
+  }
+  Taken TakeSmall(ibv_wc* next, ibv_wc* end) override {
+    ++takes_;
+    for (; small_left_ != 0 && next != end; --small_left_, ++next) {
+      *next = {};
+      next->wr_id = next_id_++;
+    }
+    needs_service_ = small_left_ != 0 || left_ != 0;
+    return {next, left_ == 0};
+  }
   void Progress() override {
     ++progresses_;
     while (left_ != 0 && cq_->HasRoom()) {
@@ -43,12 +57,14 @@ class FakeTarget final : public PollTarget {
   bool solicited_ = false;
   int services_ = 0;
   int progresses_ = 0;
+  int takes_ = 0;
 
  private:
   CompletionQueue* const cq_;
   const uint32_t number_;
   uint64_t next_id_ = 0;
   int left_ = 0;
+  int small_left_ = 0;
   int retired_ = 0;
 };
 
@@ -122,6 +138,68 @@ TEST_F(CompletionQueueTest, QueuedCompletionsComeFirstAndRetireWhenPolled) {
   ASSERT_EQ(cq_->Poll(64, completions_), 6);
   for (uint64_t i = 0; i < 6; ++i) EXPECT_EQ(completions_[i].wr_id, i);
   EXPECT_EQ(target->retired(), 6);
+}
+
+TEST_F(CompletionQueueTest, ASingleTargetsSmallPacketsAreTakenDirectly) {
+  FakeTarget* const target = AddTarget();
+  target->GiveSmall(5);
+  ASSERT_EQ(cq_->Poll(3, completions_), 3);
+  ASSERT_EQ(cq_->Poll(3, completions_), 2);
+  EXPECT_EQ(completions_[1].wr_id, 4u);
+  EXPECT_EQ(cq_->Poll(3, completions_), 0);
+  EXPECT_EQ(target->progresses_, 0);
+}
+
+TEST_F(CompletionQueueTest, WhatIsLeftBehindSmallPacketsFollowsInTheSamePoll) {
+  FakeTarget* const target = AddTarget();
+  target->GiveSmall(2);
+  target->Give(5);
+  ASSERT_EQ(cq_->Poll(4, completions_), 4);
+  for (uint64_t i = 0; i < 4; ++i) EXPECT_EQ(completions_[i].wr_id, i);
+  ASSERT_EQ(cq_->Poll(4, completions_), 3);
+  EXPECT_EQ(target->retired(), 5);
+}
+
+TEST_F(CompletionQueueTest, AnotherQueueDoesNotTakeThem) {
+  const auto line = std::make_unique<CqLine>();
+  CompletionQueue sends(&context_, kCapacity, nullptr, nullptr, line.get(), 1,
+                        events_.get());
+  FakeTarget* const target = AddTarget();
+  sends.AddTarget(target);
+  target->GiveSmall(2);
+  EXPECT_EQ(sends.Poll(3, completions_), 0);
+  EXPECT_EQ(target->takes_, 0);
+  sends.RemoveTarget(target);
+  sends.Detach();
+}
+
+TEST_F(CompletionQueueTest, SmallPacketsOvertakeNothing) {
+  FakeTarget* const target = AddTarget();
+  target->Give(2);
+  target->Progress();  // outside of a poll
+  target->GiveSmall(1);
+  ASSERT_EQ(cq_->Poll(1, completions_), 1);
+  EXPECT_EQ(completions_[0].wr_id, 0u);
+  EXPECT_EQ(target->takes_, 0);
+}
+
+// The short way makes no events.
+TEST_F(CompletionQueueTest, AnArmedQueueTakesSmallPacketsByTheLongWay) {
+  FakeTarget* const target = AddTarget();
+  cq_->RequestNotify(false);
+  cq_->Poll(1, completions_);
+  target->GiveSmall(1);
+  cq_->Poll(1, completions_);
+  EXPECT_EQ(target->takes_, 0);
+  EXPECT_GT(target->progresses_, 0);
+}
+
+TEST_F(CompletionQueueTest, AttentionGoesBeforeSmallPackets) {
+  FakeTarget* const target = AddTarget();
+  target->GiveSmall(1);
+  cq_->SetAttention(target);
+  cq_->Poll(1, completions_);
+  EXPECT_GT(target->progresses_, 0);
 }
 
 TEST_F(CompletionQueueTest, NobodyStarvesBehindABusyTarget) {

@@ -34,6 +34,58 @@ class KeyTableTest : public testing::Test {
   KeyView view_ = table_.view();
 };
 
+class KnownKeyTest : public KeyTableTest {
+ protected:
+  bool Learn(uint32_t key, uint64_t at, uint64_t bytes) {
+    return known_.Learn(view_, key, kPd, IBV_ACCESS_REMOTE_READ, at, bytes);
+  }
+
+  KnownKey known_;
+};
+
+TEST_F(KnownKeyTest, AllowsWhatTheTableAllows) {
+  const uint32_t key = *table_.Allocate();
+  table_.Grant(key, Range(1000, 100));
+  EXPECT_FALSE(known_.Allows(0, 0, 0)) << "nothing is known";
+  EXPECT_FALSE(known_.Allows(key, 1000, 100));
+  EXPECT_TRUE(Learn(key, 1010, 20));
+  for (const uint64_t at : {0, 999, 1000, 1001, 1050, 1099, 1100, 1101}) {
+    for (const uint64_t bytes : {0, 1, 50, 99, 100, 101}) {
+      EXPECT_EQ(known_.Allows(key, at, bytes),
+                view_.AllowsLocal(key, kPd, IBV_ACCESS_REMOTE_READ, at, bytes))
+          << at << " " << bytes;
+    }
+  }
+  EXPECT_FALSE(known_.Allows(key, 1000, UINT64_MAX));
+  EXPECT_FALSE(known_.Allows(key, UINT64_MAX, 100));
+  EXPECT_FALSE(known_.Allows(key + 1, 1000, 100));
+}
+
+TEST_F(KnownKeyTest, IsNotLearntWhereTheTableDoesNotAllowIt) {
+  const uint32_t key = *table_.Allocate();
+  table_.Grant(key, Range(1000, 100));
+  EXPECT_FALSE(Learn(key, 999, 1));
+  EXPECT_FALSE(
+      known_.Learn(view_, key, kPd + 1, IBV_ACCESS_REMOTE_READ, 1000, 100));
+  EXPECT_FALSE(
+      known_.Learn(view_, key, kPd, IBV_ACCESS_LOCAL_WRITE, 1000, 100));
+  EXPECT_FALSE(Learn(0, 1000, 100));
+  EXPECT_FALSE(known_.Allows(key, 1000, 100));
+}
+
+TEST_F(KnownKeyTest, IsForgottenOnceItIsRevoked) {
+  const uint32_t key = *table_.Allocate();
+  table_.Grant(key, Range(1000, 100));
+  ASSERT_TRUE(Learn(key, 1000, 100));
+  table_.Revoke(key);
+  EXPECT_FALSE(known_.Allows(key, 1000, 100));
+  table_.Grant(key, Range(2000, 100));
+  EXPECT_FALSE(known_.Allows(key, 1000, 100));
+  EXPECT_FALSE(known_.Allows(key, 2000, 100)) << "that is another grant";
+  EXPECT_TRUE(Learn(key, 2000, 100));
+  EXPECT_TRUE(known_.Allows(key, 2000, 100));
+}
+
 TEST_F(KeyTableTest, FindsWhatWasGranted) {
   const uint32_t key = *table_.Allocate();
   KeyRange found;

@@ -83,9 +83,9 @@ class Link {
   // each.
   virtual uint64_t Send(const Packet& packet, const ConstBytes* parts,
                         int part_count) = 0;
-  // Send and Wake in one for a small packet, its bytes in one piece. False: Send
-  // it, nothing happened; there may be room.
-  // REQUIRES: bytes <= kMaxPayloadBytes.
+  // Send and Wake in one for a small packet, its bytes in one piece. False:
+  // Send it, nothing happened; there may be room. REQUIRES: bytes <=
+  // kMaxPayloadBytes.
   bool SendSmall(uint32_t immediate, const std::byte* data, uint32_t bytes) {
     if (bytes > kShortBytes) return SendRun(immediate, data, bytes);
     if (!tx_.HasRoomFor(kShortLines) ||
@@ -121,10 +121,13 @@ class Link {
   // For who waits for a packet: has the cache fetch anew what a small one has
   // beside its first line, so that both lines come at once, not one by one.
   void AnticipateIncoming() const { rx_.FetchSecondLine(); }
-  // Whether the next packet is there, and the word that it begins with.
-  bool PeekWord(uint64_t* word) const { return rx_.HasPacket(word); }
-  // Takes the next packet, of which PeekWord gave a word that is a small one's:
-  // Read of its `bytes`, and Consume.
+  // Whether the next packet is there, and a small one, and the word that it
+  // begins with. What that says of its length may be wrong.
+  bool PeekSmall(uint64_t* word) const { return rx_.HasSmallPacket(word); }
+  // Whether there was any packet, by the word that PeekSmall gave.
+  bool IsPacket(uint64_t word) const { return rx_.IsPacket(word); }
+  // Takes the packet that PeekSmall told of: Read of its `bytes`, and Consume.
+  // REQUIRES: bytes <= kMaxPayloadBytes.
   void TakeSmall(void* out, uint32_t bytes) {
     rx_.TakeSmall(static_cast<std::byte*>(out), bytes);
   }
@@ -240,7 +243,7 @@ class Link {
   // What receiving touches.
   IncomingRing rx_;
   std::atomic<uint64_t>* own_consumed_ = nullptr;  // rx_'s, for the peer
-  Bell send_bell_;  // of no use where the peer has one CQ for both
+  Bell send_bell_;            // of no use where the peer has one CQ for both
   Bell* ack_bell_ = nullptr;  // one of the two
 
   bool rang_ = false;

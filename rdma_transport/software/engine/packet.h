@@ -82,17 +82,20 @@ inline bool DecodeWord(uint64_t word, Packet* packet) {
 inline uint64_t SmallPacketWord(uint32_t immediate, uint32_t bytes,
                                 uint64_t lap) {
   constexpr auto kKind = static_cast<uint64_t>(PacketKind::kSendWithImmediate);
-  return lap | kKind << 8 | uint64_t{bytes} << 16 |
-         uint64_t{immediate} << 32;
+  return lap | kKind << 8 | uint64_t{bytes} << 16 | uint64_t{immediate} << 32;
 }
 
-// Whether a packet that begins like this is a small one.
-inline bool IsSmallPacket(uint64_t word, uint32_t* immediate, uint32_t* bytes) {
-  constexpr uint64_t kWhat = 0x3f00;  // kind, solicited, described
-  constexpr auto kKind = static_cast<uint64_t>(PacketKind::kSendWithImmediate);
-  *immediate = static_cast<uint32_t>(word >> 32);
-  *bytes = static_cast<uint16_t>(word >> 16);
-  return (word & kWhat) == kKind << 8 && *bytes <= kMaxPayloadBytes;
+// Whether a packet begins like this, in this lap, and as a small one. What it
+// says of its length is not looked at.
+inline bool IsSmallPacket(uint64_t word, uint64_t lap) {
+  constexpr uint64_t kWhat = 0x3fff;  // lap, kind, solicited, described
+  return (word & kWhat) == SmallPacketWord(0, 0, lap);
+}
+inline uint32_t ImmediateOf(uint64_t word) {
+  return static_cast<uint32_t>(word >> 32);
+}
+inline uint32_t PayloadBytesOf(uint64_t word) {
+  return static_cast<uint16_t>(word >> 16);
 }
 
 }  // namespace rdma::soft

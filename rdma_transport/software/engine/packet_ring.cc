@@ -9,29 +9,50 @@ constexpr uint32_t kLinesWorthFetching = 8;
 
 }  // namespace
 
-void OutgoingRing::WriteRun(const std::byte* data, uint32_t bytes) {
-  uint32_t first = bytes;
-  if (bytes > kLinePayloadBytes) {
-    first = kLinePayloadBytes;
-    uint64_t position = position_;
-    for (uint32_t done = first; done < bytes; done += kLinePayloadBytes) {
-      ++position;
-      CopyLinePayload(LineAt(position).payload, data + done,
-                      std::min(bytes - done, kLinePayloadBytes));
-      Seal(position);
-    }
+void CopyFew(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes >= 8) {
+    CopyEnds<8>(to, from, bytes);
+  } else if (bytes >= 4) {
+    CopyEnds<4>(to, from, bytes);
+  } else if (bytes >= 2) {
+    CopyEnds<2>(to, from, bytes);
+  } else if (bytes == 1) {
+    *to = *from;
   }
-  CopyLinePayload(LineAt(position_).payload, data, first);
+}
+
+RingLine* OutgoingRing::LineAfter(uint32_t count, uint64_t* lap) const {
+  const uint32_t left = static_cast<uint32_t>(end_ - next_);
+  if (count < left) return next_ + count;
+  *lap = NextLap(*lap);
+  return lines_ + (count - left);
+}
+
+// The first line last: see PutShort.
+void OutgoingRing::WriteRun(const std::byte* data, uint32_t bytes) {
+  uint64_t lap = lap_;
+  RingLine* line = next_;
+  for (uint32_t done = kLinePayloadBytes; done < bytes;
+       done += kLinePayloadBytes) {
+    line = Following(line, &lap);
+    CopyLinePayload(line->payload, data + done,
+                    std::min(bytes - done, kLinePayloadBytes));
+    line->word.store(lap, std::memory_order_relaxed);
+  }
+  CopyLinePayload(next_->payload, data, std::min(bytes, kLinePayloadBytes));
 }
 
 uint32_t OutgoingRing::WritePiece(uint32_t offset, const std::byte* data,
                                   uint32_t bytes) {
   while (bytes != 0) {
-    const uint64_t position = position_ + offset / kLinePayloadBytes;
+    uint64_t lap = lap_;
+    RingLine* const line = LineAfter(offset / kLinePayloadBytes, &lap);
     const uint32_t filled = offset % kLinePayloadBytes;
-    if (filled == 0 && position != position_) Seal(position);
+    if (filled == 0 && offset != 0) {
+      line->word.store(lap, std::memory_order_relaxed);
+    }
     const uint32_t piece = std::min(bytes, kLinePayloadBytes - filled);
-    CopyLinePayload(LineAt(position).payload + filled, data, piece);
+    CopyLinePayload(line->payload + filled, data, piece);
     offset += piece;
     data += piece;
     bytes -= piece;
@@ -40,9 +61,10 @@ uint32_t OutgoingRing::WritePiece(uint32_t offset, const std::byte* data,
 }
 
 void OutgoingRing::Publish(const Packet& packet) {
-  LineAt(position_).word.store(EncodeWord(packet, RingLap(position_, shift_)),
-                               std::memory_order_release);
-  position_ += LinesFor(packet.payload_bytes);
+  next_->word.store(EncodeWord(packet, lap_), std::memory_order_release);
+  const uint32_t lines = LinesFor(packet.payload_bytes);
+  position_ += lines;
+  next_ = LineAfter(lines, &lap_);
 }
 
 // By stores, into what is nobody's, for CPUs leave many a prefetch out. The
@@ -50,31 +72,36 @@ void OutgoingRing::Publish(const Packet& packet) {
 void OutgoingRing::FetchBack(uint32_t bytes) const {
   const uint32_t lines = LinesFor(bytes);
   if (lines < kLinesWorthFetching || !HasRoomForLast(lines)) return;
-  for (uint64_t i = 1; i < lines; ++i) {
-    RingLine& line = LineAt(position_ + i);
-    *static_cast<volatile std::byte*>(line.payload) = std::byte{};
+  for (uint32_t i = 1; i < lines; ++i) {
+    uint64_t lap = lap_;
+    *static_cast<volatile std::byte*>(LineAfter(i, &lap)->payload) =
+        std::byte{};
   }
 }
 
-void IncomingRing::ReadRun(uint64_t position, std::byte* out,
-                           uint32_t bytes) const {
-  for (; bytes > kLinePayloadBytes; bytes -= kLinePayloadBytes) {
-    std::memcpy(out, lines_[position++ & mask_].payload, kLinePayloadBytes);
-    out += kLinePayloadBytes;
-  }
-  CopyLinePayload(out, lines_[position & mask_].payload, bytes);
+const RingLine* IncomingRing::LineAfter(uint32_t count, uint64_t* lap) const {
+  const uint32_t left = static_cast<uint32_t>(end_ - next_);
+  if (count < left) return next_ + count;
+  *lap = NextLap(*lap);
+  return lines_ + (count - left);
 }
 
-void IncomingRing::Read(uint32_t offset, std::byte* out,
-                        uint32_t bytes) const {
-  uint64_t position = position_ + offset / kLinePayloadBytes;
+void IncomingRing::Read(uint32_t offset, std::byte* out, uint32_t bytes) const {
+  uint64_t lap = lap_;
+  const RingLine* line = LineAfter(offset / kLinePayloadBytes, &lap);
   if (const uint32_t in_line = offset % kLinePayloadBytes; in_line != 0) {
     const uint32_t piece = std::min(bytes, kLinePayloadBytes - in_line);
-    CopyLinePayload(out, lines_[position++ & mask_].payload + in_line, piece);
+    CopyLinePayload(out, line->payload + in_line, piece);
+    line = Following(line, &lap);
     out += piece;
     bytes -= piece;
   }
-  ReadRun(position, out, bytes);
+  for (; bytes > kLinePayloadBytes; bytes -= kLinePayloadBytes) {
+    std::memcpy(out, line->payload, kLinePayloadBytes);
+    line = Following(line, &lap);
+    out += kLinePayloadBytes;
+  }
+  CopyLinePayload(out, line->payload, bytes);
 }
 
 }  // namespace rdma::soft

@@ -12,9 +12,9 @@
 // straight-line code, in the caller.
 //
 //   if (outgoing.HasRoomFor(kShortLines)) outgoing.PutShort(tag, data, bytes);
-//   if (uint64_t word; incoming.HasPacket(&word))
-//     if (uint32_t bytes; IsSmallPacket(word, &tag, &bytes))
-//       incoming.TakeSmall(buffer, bytes);
+//   if (uint64_t word; incoming.HasSmallPacket(&word))
+//     if (PayloadBytesOf(word) <= sizeof(buffer))
+//       incoming.TakeSmall(buffer, PayloadBytesOf(word));
 //
 // Thread rule: one thread at a time for each end. A reader checks what it
 // reads: the writer may write anything there, at any time.
@@ -22,7 +22,6 @@
 #define VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_PACKET_RING_H_
 
 #include <atomic>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -48,11 +47,7 @@ inline uint32_t LinesFor(uint32_t payload_bytes) {
 }
 static_assert(kMaxPayloadBytes <= UINT16_MAX);
 
-// How often a ring of 1 << shift lines was gone around at a position, as words
-// have it.
-inline uint64_t RingLap(uint64_t position, uint32_t shift) {
-  return ((position >> shift) + 1) & kLapMask;
-}
+inline uint64_t NextLap(uint64_t lap) { return (lap + 1) & kLapMask; }
 
 // What straight-line code moves.
 inline constexpr uint32_t kShortLines = 2;
@@ -62,25 +57,24 @@ inline constexpr uint32_t kShortBytes = kShortLines * kLinePayloadBytes;
 // for each of kRefused, kGone and kAccessFault.
 inline constexpr uint32_t kReservedLines = 3;
 
-// Copies at most a line's payload: moves that overlap, no call.
+// Copies kSize to 2 * kSize bytes, by moves that overlap.
+template <size_t kSize>
+void CopyEnds(std::byte* to, const std::byte* from, size_t bytes) {
+  std::memcpy(to, from, kSize);
+  std::memcpy(to + bytes - kSize, from + bytes - kSize, kSize);
+}
+// Copies less than 16 bytes.
+void CopyFew(std::byte* to, const std::byte* from, size_t bytes);
+
+// Copies at most a line's payload.
 inline void CopyLinePayload(std::byte* to, const std::byte* from,
-                            uint32_t bytes) {
-  const auto copy_ends = [&]<size_t kSize>() {
-    std::memcpy(to, from, kSize);
-    std::memcpy(to + bytes - kSize, from + bytes - kSize, kSize);
-  };
+                            size_t bytes) {
   if (bytes >= 32) {
-    copy_ends.operator()<32>();
+    CopyEnds<32>(to, from, bytes);
   } else if (bytes >= 16) {
-    copy_ends.operator()<16>();
-  } else if (bytes >= 8) {
-    copy_ends.operator()<8>();
-  } else if (bytes >= 4) {
-    copy_ends.operator()<4>();
-  } else if (bytes >= 2) {
-    copy_ends.operator()<2>();
-  } else if (bytes == 1) {
-    *to = *from;
+    CopyEnds<16>(to, from, bytes);
+  } else {
+    CopyFew(to, from, bytes);
   }
 }
 static_assert(kLinePayloadBytes <= 64);
@@ -90,11 +84,9 @@ class OutgoingRing {
  public:
   // Without lines: there is room for nothing.
   OutgoingRing() = default;
-  // REQUIRES: `count` is a power of two, and more than kReservedLines.
+  // REQUIRES: count > kReservedLines.
   OutgoingRing(RingLine* lines, uint32_t count)
-      : lines_(lines),
-        mask_(count - 1),
-        shift_(static_cast<uint32_t>(std::countr_zero(count))) {
+      : lines_(lines), end_(lines + count), next_(lines) {
     SetConsumed(0);
   }
 
@@ -103,7 +95,7 @@ class OutgoingRing {
 
   // The reader took so many lines, ever.
   void SetConsumed(uint64_t lines) {
-    room_end_ = lines + mask_ + 1 - kReservedLines;
+    room_end_ = lines + static_cast<uint64_t>(end_ - lines_) - kReservedLines;
   }
   // Whether there is room for so many lines, as far as is known, and without
   // those that are reserved.
@@ -117,28 +109,29 @@ class OutgoingRing {
   // Writes a small packet (packet.h).
   // REQUIRES: bytes <= kShortBytes. HasRoomFor(kShortLines).
   void PutShort(uint32_t immediate, const std::byte* data, uint32_t bytes) {
-    // In locals, for a compiler takes it that storing bytes may change members.
-    RingLine* const lines = lines_;
-    const uint32_t mask = mask_;
-    const uint32_t shift = shift_;
-    const uint64_t position = position_;
-    RingLine& first = lines[position & mask];
-    uint64_t end = position + 1;
+    RingLine* const first = next_;
+    const uint64_t lap = lap_;
+    uint32_t count = 1;
+    uint64_t end_lap = lap;
+    RingLine* end = Following(first, &end_lap);
     if (bytes > kLinePayloadBytes) {
-      RingLine& second = lines[end & mask];
-      CopyLinePayload(second.payload, data + kLinePayloadBytes,
+      RingLine* const second = end;
+      second->word.store(end_lap, std::memory_order_relaxed);
+      end = Following(second, &end_lap);
+      CopyLinePayload(second->payload, data + kLinePayloadBytes,
                       bytes - kLinePayloadBytes);
-      second.word.store(RingLap(end, shift), std::memory_order_relaxed);
       // The first line last, and in one go: the peer reads it again and again,
       // and takes it away between two writes that are far apart.
-      std::memcpy(first.payload, data, kLinePayloadBytes);
-      ++end;
+      std::memcpy(first->payload, data, kLinePayloadBytes);
+      ++count;
     } else {
-      CopyLinePayload(first.payload, data, bytes);
+      CopyLinePayload(first->payload, data, bytes);
     }
-    first.word.store(SmallPacketWord(immediate, bytes, RingLap(position, shift)),
-                     std::memory_order_release);
-    position_ = end;
+    first->word.store(SmallPacketWord(immediate, bytes, lap),
+                      std::memory_order_release);
+    position_ += count;
+    next_ = end;
+    lap_ = end_lap;
   }
 
   // The payload of the next packet: in one piece, or piece by piece, each at
@@ -155,18 +148,22 @@ class OutgoingRing {
   void FetchBack(uint32_t bytes) const;
 
  private:
-  RingLine& LineAt(uint64_t position) const {
-    return lines_[position & mask_];
+  // The line behind one of `lap`, which becomes that line's lap: a continuation
+  // may be of the next one.
+  RingLine* Following(RingLine* line, uint64_t* lap) const {
+    if (++line == end_) [[unlikely]] {
+      line = lines_;
+      *lap = NextLap(*lap);
+    }
+    return line;
   }
-  // A continuation line's word is of its own lap, which may be the next one.
-  void Seal(uint64_t position) {
-    LineAt(position).word.store(RingLap(position, shift_),
-                                std::memory_order_relaxed);
-  }
+  // The line so many behind the next one.
+  RingLine* LineAfter(uint32_t count, uint64_t* lap) const;
 
   RingLine* lines_ = nullptr;
-  uint32_t mask_ = 0;
-  uint32_t shift_ = 0;
+  RingLine* end_ = nullptr;
+  RingLine* next_ = nullptr;
+  uint64_t lap_ = 1;  // of the next line, as its word has it
   uint64_t position_ = 0;
   uint64_t room_end_ = 0;  // positions before it may be written
 };
@@ -176,13 +173,8 @@ class IncomingRing {
  public:
   // Without lines: nothing else may be called.
   IncomingRing() = default;
-  // REQUIRES: `count` is a power of two.
   IncomingRing(const RingLine* lines, uint32_t count)
-      : lines_(lines),
-        mask_(count - 1),
-        shift_(static_cast<uint32_t>(std::countr_zero(count))) {
-    Advance(0);
-  }
+      : next_(lines), lines_(lines), end_(lines + count) {}
 
   // Lines that were taken, ever.
   uint64_t position() const { return position_; }
@@ -191,56 +183,70 @@ class IncomingRing {
   // load of one cache line.
   bool HasPacket(uint64_t* word) const {
     *word = next_->word.load(std::memory_order_acquire);
-    return (*word & kLapMask) == lap_;
+    return IsPacket(*word);
   }
+  // The same for a small one. What it says of its length may be wrong.
+  bool HasSmallPacket(uint64_t* word) const {
+    *word = next_->word.load(std::memory_order_acquire);
+    return IsSmallPacket(*word, lap_);
+  }
+  // Whether there was any packet, by the word that HasSmallPacket gave.
+  bool IsPacket(uint64_t word) const { return (word & kLapMask) == lap_; }
   // Has the cache fetch anew what a small packet has beside its first line.
   void FetchSecondLine() const {
-    __builtin_prefetch(&lines_[(position_ + 1) & mask_]);
+    uint64_t lap = lap_;
+    __builtin_prefetch(Following(next_, &lap));
   }
 
   // Copies the next packet's payload, as much as its word says that it has.
   // REQUIRES: bytes <= kMaxPayloadBytes.
   void TakeSmall(std::byte* out, uint32_t bytes) {
     if (bytes > kShortBytes) [[unlikely]] {
-      ReadRun(position_, out, bytes);
+      Read(0, out, bytes);
       Advance(LinesFor(bytes));
       return;
     }
-    // See PutShort.
-    const RingLine* const lines = lines_;
-    const uint32_t mask = mask_;
-    const uint32_t shift = shift_;
     const RingLine* const first = next_;
-    uint64_t end = position_ + 1;
+    uint32_t count = 1;
+    uint64_t end_lap = lap_;
+    const RingLine* end = Following(first, &end_lap);
     if (bytes > kLinePayloadBytes) {
+      const RingLine* const second = end;
+      end = Following(second, &end_lap);
       std::memcpy(out, first->payload, kLinePayloadBytes);
-      CopyLinePayload(out + kLinePayloadBytes, lines[end & mask].payload,
+      CopyLinePayload(out + kLinePayloadBytes, second->payload,
                       bytes - kLinePayloadBytes);
-      ++end;
+      ++count;
     } else {
       CopyLinePayload(out, first->payload, bytes);
     }
-    position_ = end;
-    next_ = &lines[end & mask];
-    lap_ = RingLap(end, shift);
+    position_ += count;
+    next_ = end;
+    lap_ = end_lap;
   }
 
   // Copies [offset, offset + bytes) of the next packet's payload.
   void Read(uint32_t offset, std::byte* out, uint32_t bytes) const;
   void Advance(uint32_t lines) {
     position_ += lines;
-    next_ = &lines_[position_ & mask_];
-    lap_ = RingLap(position_, shift_);
+    next_ = LineAfter(lines, &lap_);
   }
 
  private:
-  void ReadRun(uint64_t position, std::byte* out, uint32_t bytes) const;
+  // As the writer's.
+  const RingLine* Following(const RingLine* line, uint64_t* lap) const {
+    if (++line == end_) [[unlikely]] {
+      line = lines_;
+      *lap = NextLap(*lap);
+    }
+    return line;
+  }
+  const RingLine* LineAfter(uint32_t count, uint64_t* lap) const;
 
   const RingLine* next_ = nullptr;
-  uint64_t lap_ = 0;  // of the next line, as its word has it
+  uint64_t lap_ = 1;  // of the next line, as its word has it
   const RingLine* lines_ = nullptr;
-  uint32_t mask_ = 0;
-  uint32_t shift_ = 0;
+  const RingLine* end_ = nullptr;
   uint64_t position_ = 0;
 };
 

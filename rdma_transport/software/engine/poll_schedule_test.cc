@@ -15,7 +15,7 @@ using Verdict = PollSchedule::Verdict;
 class FakeTarget final : public PollTarget {
  public:
   void SetReady(bool ready) { needs_service_ = ready; }
-  Taken TakeSmall(int64_t, ibv_wc*) override { return {0, false}; }
+  Taken TakeSmall(ibv_wc* next, ibv_wc*) override { return {next, false}; }
   void Progress() override {}
   void ServiceLink() override {}
   void Retire(uint32_t) override {}

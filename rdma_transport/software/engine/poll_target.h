@@ -12,6 +12,8 @@
 
 namespace rdma::soft {
 
+class CompletionQueue;
+
 class PollTarget {
  public:
   // Whether Progress would find something to do. Cheap: for an idle connection
@@ -31,15 +33,16 @@ class PollTarget {
   }
 
   // Takes small packets that came, whose completions go straight to
-  // `completions`, `capacity` at most; nobody sleeps for them, and no other
-  // completions of the target wait. REQUIRES: TakesSmall().
+  // [completions, end); nobody sleeps for them, and no other completions of the
+  // target wait. REQUIRES: the entries are of small_cq().
   struct Taken {
-    int64_t count;
-    bool all;  // that was all that Progress would have done
+    ibv_wc* next;  // behind the last completion
+    bool all;      // that was all that Progress would have done
   };
-  virtual Taken TakeSmall(int64_t capacity, ibv_wc* completions) = 0;
-  // Whether TakeSmall is likely to do all that Progress would.
-  bool TakesSmall() const { return takes_small_; }
+  virtual Taken TakeSmall(ibv_wc* completions, ibv_wc* end) = 0;
+  // The CQ that may be polled by TakeSmall now, as that is likely to do all
+  // that Progress would; else null.
+  const CompletionQueue* small_cq() const { return small_cq_; }
 
   // Does what can be done now, within a budget, and adds completions to CQs.
   virtual void Progress() = 0;
@@ -54,7 +57,7 @@ class PollTarget {
 
   Link* live_link_ = nullptr;   // while packets are taken from it
   bool needs_service_ = false;  // there is work beside incoming packets
-  bool takes_small_ = false;
+  const CompletionQueue* small_cq_ = nullptr;
 };
 
 }  // namespace rdma::soft

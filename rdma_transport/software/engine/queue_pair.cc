@@ -114,29 +114,27 @@ int QueuePair::PostReceive(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
 
 // --- Progress ----------------------------------------------------------------
 
-// The usual case of Progress. A link that has rung, or whose peer hung up, is no
-// reason to do more: the ring was heard while the link was serviced, and the
+// The usual case of Progress. A link that has rung, or whose peer hung up, is
+// no reason to do more: the ring was heard while the link was serviced, and the
 // QP's attention was asked for with the hang-up; Progress follows either.
-PollTarget::Taken QueuePair::TakeSmall(int64_t capacity, ibv_wc* completions) {
+PollTarget::Taken QueuePair::TakeSmall(ibv_wc* completions, ibv_wc* end) {
   Link* const link = live_link_;
-  const int64_t most = std::min(capacity, kPacketsPerTurn);
-  int64_t count = 0;
+  ibv_wc* next = completions;
   bool all = true;
-  uint64_t word;
-  while (count != most && link->PeekWord(&word)) {
-    if (!responder_.ReceiveSmall(word, &completions[count])) [[unlikely]] {
+  for (; next != end; ++next) {
+    uint64_t word;
+    if (!link->PeekSmall(&word)) {
+      all = !link->IsPacket(word);
+      break;
+    }
+    if (!responder_.ReceiveSmall(link, word, next)) [[unlikely]] {
       all = false;
       break;
     }
-    ++count;
   }
-  if (count != 0) {
+  if (next != completions) [[likely]]
     link->AcknowledgeSmall();
-    if (count == kPacketsPerTurn) [[unlikely]]
-      all = false;
-  }
-  if (needs_service_ && all) all = requester_.PassTurn();
-  return {count, all};
+  return {next, all && (!needs_service_ || requester_.PassTurn())};
 }
 
 void QueuePair::Progress() {
@@ -144,7 +142,8 @@ void QueuePair::Progress() {
     ProgressUnconnected();
     return;
   }
-  if (takes_small_ && ProgressSmall()) return;
+  if (small_cq_ != nullptr && ProgressSmall()) return;
+  took_other_ = false;
   uint64_t own_budget_bytes = kCopyQuantumBytes;
   uint64_t* const budget_bytes = Budget(&own_budget_bytes);
   if (live_link_->HasIncoming()) {
@@ -174,9 +173,12 @@ inline bool QueuePair::ProgressSmall() {
   if (entry == nullptr || live_link_->hung_up() || live_link_->rang()) {
     return false;
   }
-  const Taken taken = TakeSmall(cq->direct_room(), entry);
-  cq->Pushed(taken.count);
-  return taken.all;
+  ibv_wc* const most =
+      entry + std::min<int64_t>(cq->direct_room(), kPacketsPerTurn);
+  const Taken taken = TakeSmall(entry, most);
+  cq->Pushed(taken.next - entry);
+  // Of what is left for the next turn the peer does not ring: see TakePackets.
+  return taken.all && taken.next - entry != kPacketsPerTurn;
 }
 
 // RTS by hand, where every request fails; or no state in which there is work.
@@ -211,6 +213,7 @@ bool QueuePair::TakePackets(uint64_t* budget_bytes) {
       result = PacketResult::kTaken;
     } else {
       result = TakePacket(budget_bytes);
+      took_other_ = true;
       if (result == PacketResult::kEnded) return false;
       if (result != PacketResult::kTaken) break;
     }
@@ -232,7 +235,8 @@ inline bool QueuePair::TakeSmallPacket() {
   uint64_t word;
   ibv_wc* const entry = context_.recv_cq->DirectEntry();
   if (entry == nullptr || !responder_.TakesSmall() ||
-      !live_link_->PeekWord(&word) || !responder_.ReceiveSmall(word, entry)) {
+      !live_link_->PeekSmall(&word) ||
+      !responder_.ReceiveSmall(live_link_, word, entry)) {
     return false;
   }
   context_.recv_cq->Pushed();
@@ -318,10 +322,13 @@ void QueuePair::UpdateService() {
       responder_.NeedsService() || receive_busy_ || drain_pending_;
   needs_service_ = (state == IBV_QPS_RTS || state == IBV_QPS_SQD) &&
                    (requester_needs_it || others_need_it);
-  takes_small_ =
+  // Behind a packet that is not small another such is likely.
+  const bool takes_small =
       state == IBV_QPS_RTS && live_link_ != nullptr && !others_need_it &&
-      responder_.TakesSmall() && context_.recv_cq == context_.send_cq &&
-      (!requester_needs_it || requester_.OnlyAwaitsAcknowledgement());
+      responder_.TakesSmall() && !took_other_ &&
+      (!requester_needs_it || (context_.send_cq == context_.recv_cq &&
+                               requester_.OnlyAwaitsAcknowledgement()));
+  small_cq_ = takes_small ? context_.recv_cq : nullptr;
 }
 
 void QueuePair::ServiceLink() {

@@ -95,7 +95,7 @@ class QueuePair final : public ibv_qp,
   uint32_t recv_cq_line() const { return context_.recv_cq->line_index(); }
 
   // PollTarget.
-  Taken TakeSmall(int64_t capacity, ibv_wc* completions) override;
+  Taken TakeSmall(ibv_wc* completions, ibv_wc* end) override;
   void Progress() override;
   void ServiceLink() override;
   void Retire(uint32_t slots) override { requester_.Retire(slots); }
@@ -146,6 +146,7 @@ class QueuePair final : public ibv_qp,
   bool watched_ = false;
   bool receive_busy_ = false;   // counted in the receive CQ's busy targets
   bool drain_pending_ = false;  // SQ_DRAINED is to be raised
+  bool took_other_ = false;     // the last turn took a packet that is not small
   Requester requester_;
   Responder responder_;
 };

@@ -125,6 +125,7 @@ int QueuePair::Connect(std::shared_ptr<Link> link,
   attributes_.rnr_retry = connect.rnr_retry;
   attributes_.ah_attr.port_num = 1;
   requester_.SetMaxReads(connect.max_rd_atomic);
+  responder_.OnConnected();
   responder_.SetRnr(connect.min_rnr_timer, connect.peer_rnr_retry);
   MoveTo(IBV_QPS_RTS);
   // What the peer sent before this is for nobody else to report: it rang for

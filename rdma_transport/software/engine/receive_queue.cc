@@ -9,9 +9,11 @@
 
 namespace rdma::soft {
 
-ReceiveQueue::ReceiveQueue(uint32_t depth, uint32_t max_sge)
+ReceiveQueue::ReceiveQueue(uint32_t depth, uint32_t max_sge,
+                           uint32_t taken_in_order)
     : depth_(depth),
       max_sge_(max_sge),
+      taken_in_order_(taken_in_order),
       mask_(std::bit_ceil(std::max(depth, 1u)) - 1),
       stride_(1 + max_sge),
       slots_(new Unit[(size_t{mask_} + 1) * stride_]) {}
@@ -46,7 +48,7 @@ SharedReceiveQueue::SharedReceiveQueue(ibv_context* context,
                                        const ibv_srq_init_attr& init,
                                        AsyncEvents* async_events)
     : ibv_srq{},
-      queue_(init.attr.max_wr, init.attr.max_sge),
+      queue_(init.attr.max_wr, init.attr.max_sge, kTakenInOrder),
       async_events_(async_events) {
   this->context = context;
   this->pd = pd;
@@ -78,16 +80,16 @@ int SharedReceiveQueue::Modify(const ibv_srq_attr& attributes, int mask) {
   if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;
   if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
   if (attributes.srq_limit > queue_.depth()) return EINVAL;
-  limit_ = attributes.srq_limit;
+  queue_.set_limit(attributes.srq_limit);
   // Armed below the limit: the event is due at once.
-  if (limit_ != 0 && queue_.size() < limit_) RaiseLimit();
+  if (queue_.IsBelowLimit()) RaiseLimit();
   return 0;
 }
 
 void SharedReceiveQueue::Query(ibv_srq_attr* attributes) const {
   attributes->max_wr = queue_.depth();
   attributes->max_sge = queue_.max_sge();
-  attributes->srq_limit = limit_;
+  attributes->srq_limit = queue_.limit();
 }
 
 void SharedReceiveQueue::RemoveWaiter(PollTarget* target) {
@@ -96,7 +98,7 @@ void SharedReceiveQueue::RemoveWaiter(PollTarget* target) {
 }
 
 void SharedReceiveQueue::RaiseLimit() {
-  limit_ = 0;
+  queue_.set_limit(0);
   async_events_->Raise(IBV_EVENT_SRQ_LIMIT_REACHED,
                        static_cast<ibv_srq*>(this));
 }

@@ -37,28 +37,40 @@ static_assert(sizeof(ReceiveWqe) == 16 && sizeof(ibv_sge) == 16);
 
 class ReceiveQueue {
  public:
-  ReceiveQueue(uint32_t depth, uint32_t max_sge);
+  // Of more than `taken_in_order` receives the newest is the next one.
+  ReceiveQueue(uint32_t depth, uint32_t max_sge,
+               uint32_t taken_in_order = UINT32_MAX);
 
-  // A list of receives. 0, EINVAL (more SGEs than allowed) or ENOMEM (full), and
-  // then which of them it was.
+  // A list of receives. 0, EINVAL (more SGEs than allowed) or ENOMEM (full),
+  // and then which of them it was.
   int Post(ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
-  // The oldest receive, or null. Valid until Pop.
-  const ReceiveWqe* Front() const {
-    return head_ == tail_ ? nullptr : Slot(head_);
+  // The next receive, or null. Valid until Pop.
+  const ReceiveWqe* Front() const { return empty() ? nullptr : Next(); }
+  // The same. REQUIRES: !empty().
+  const ReceiveWqe* Next() const {
+    return Slot(TakesNewest() ? tail_ - 1 : head_);
   }
-  // REQUIRES: Front() is not null.
-  void Pop() { ++head_; }
-  // The receive that was posted last. REQUIRES: not empty.
-  const ReceiveWqe* Newest() const { return Slot(tail_ - 1); }
-  void PopNewest() { --tail_; }
+  // Takes it. REQUIRES: !empty().
+  void Pop() { TakesNewest() ? --tail_ : ++head_; }
   void Clear() { head_ = tail_; }
+  // Next and Pop in one. REQUIRES: !empty().
+  const ReceiveWqe* Take() { return Slot(TakesNewest() ? --tail_ : head_++); }
+  // Makes the last Take undone. REQUIRES: nothing was posted since.
+  void PutBack() { size() + 1 > taken_in_order_ ? ++tail_ : --head_; }
 
+  // 0: none.
+  void set_limit(uint32_t limit) { limit_ = limit; }
+  uint32_t limit() const { return limit_; }
+  bool IsBelowLimit() const { return limit_ != 0 && size() < limit_; }
+
+  bool empty() const { return head_ == tail_; }
   uint32_t size() const { return tail_ - head_; }
   uint32_t depth() const { return depth_; }
   uint32_t max_sge() const { return max_sge_; }
 
  private:
+  bool TakesNewest() const { return size() > taken_in_order_; }
   ReceiveWqe* Slot(uint32_t index) const {
     return reinterpret_cast<ReceiveWqe*>(slots_.get() +
                                          size_t{index & mask_} * stride_);
@@ -66,10 +78,12 @@ class ReceiveQueue {
 
   const uint32_t depth_;
   const uint32_t max_sge_;
+  const uint32_t taken_in_order_;
   const uint32_t mask_;
   const size_t stride_;  // in units of 16 bytes
   uint32_t head_ = 0;    // counts on; masked where used
   uint32_t tail_ = 0;
+  uint32_t limit_ = 0;
   struct alignas(16) Unit {
     std::byte bytes[16];
   };
@@ -92,16 +106,11 @@ class SharedReceiveQueue final : public ibv_srq {
   int Modify(const ibv_srq_attr& attributes, int mask);
   void Query(ibv_srq_attr* attributes) const;
 
-  // The next receive, or null. Valid until Pop.
-  const ReceiveWqe* Front() const {
-    return TakesNewest() ? queue_.Newest() : queue_.Front();
-  }
-  // Takes it, and raises the limit event where that is due.
-  void Pop() {
-    TakesNewest() ? queue_.PopNewest() : queue_.Pop();
-    if (limit_ != 0 && queue_.size() < limit_) [[unlikely]]
-      RaiseLimit();
-  }
+  // Its receives, for its QPs. Who takes one raises the limit event where that
+  // is due.
+  ReceiveQueue* queue() { return &queue_; }
+  // REQUIRES: queue()->IsBelowLimit().
+  void RaiseLimit();
   uint32_t max_sge() const { return queue_.max_sge(); }
 
   // A QP has a packet that waits for a receive: the next Post moves it on.
@@ -116,12 +125,8 @@ class SharedReceiveQueue final : public ibv_srq {
   // thousand connections have, the newest, for its memory is still in a cache:
   // taken in turns, each of tens of megabytes would come from memory.
   static constexpr uint32_t kTakenInOrder = 256;
-  bool TakesNewest() const { return queue_.size() > kTakenInOrder; }
-
-  void RaiseLimit();
 
   ReceiveQueue queue_;
-  uint32_t limit_ = 0;  // 0: not armed
   std::vector<PollTarget*> waiters_;
   AsyncEvents* const async_events_;
 };

@@ -146,11 +146,14 @@ bool Requester::Progress(uint64_t* budget_bytes) {
   if (OnlyAwaitsAcknowledgement()) {
     if (!qp_->send_cq->armed() && PassTurn()) return false;
     turns_ = 0;
-    // All others before the signaled one are over with it, without a word.
-    const SendWqe& signaled = sq_.At(newest_signaled_);
+    // All others before the signaled one are over with it, without a word. So
+    // will be those behind it, with the next one.
+    SendWqe& signaled = sq_.At(newest_signaled_);
     if (signaled.phase == SendWqe::Phase::kSent &&
         IsAcknowledged(signaled.position)) {
       sq_.done_ = newest_signaled_;
+      Complete(signaled, IBV_WC_SUCCESS);
+      return false;
     }
   }
   if (sq_.started_ != sq_.tail_) StartWaiting(budget_bytes);

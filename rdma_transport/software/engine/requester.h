@@ -196,10 +196,10 @@ class Requester {
   void UpdateBusy();
   // After each change of what it depends on.
   void UpdateSmallLimit() {
-    small_limit_now_ = running_ && !unreachable_ && !failed_ &&
-                               sq_.started_ == sq_.tail_
-                           ? small_limit_
-                           : -1;
+    small_limit_now_ =
+        running_ && !unreachable_ && !failed_ && sq_.started_ == sq_.tail_
+            ? small_limit_
+            : -1;
   }
   void WakePeer();
 

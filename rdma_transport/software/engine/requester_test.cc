@@ -73,7 +73,7 @@ class RequesterTest : public testing::Test, public PollTarget {
     cq_->Detach();
   }
 
-  Taken TakeSmall(int64_t, ibv_wc*) override { return {0, false}; }
+  Taken TakeSmall(ibv_wc* next, ibv_wc*) override { return {next, false}; }
   void Progress() override {}
   void ServiceLink() override {}
   void Retire(uint32_t slots) override { requester_->Retire(slots); }
@@ -171,6 +171,36 @@ TEST_F(RequesterTest, AsksForWhatASignaledOneThatIsDoneWaitsFor) {
   const std::vector<ibv_wc> completions = Completions();
   ASSERT_EQ(completions.size(), 1u);
   EXPECT_EQ(completions[0].wr_id, 3u);
+}
+
+// Nor do those before it, if it is the last one that anybody waits for.
+TEST_F(RequesterTest, WhatIsDoneDoesNotOvertakeWhatWasSent) {
+  Post(1, 0);
+  Post(2, 0);
+  Post(3, IBV_SEND_SIGNALED, IBV_WR_RDMA_WRITE);  // of nothing
+  EXPECT_FALSE(Turn());
+  EXPECT_EQ(Completions().size(), 0u);
+  EXPECT_FALSE(Acknowledge(1));
+  EXPECT_EQ(Completions().size(), 0u);
+  EXPECT_FALSE(Acknowledge(2));
+  EXPECT_EQ(Completions().size(), 1u);
+}
+
+TEST_F(RequesterTest, OneAcknowledgementCompletesAllBeforeASignaledOne) {
+  for (uint64_t i = 1; i <= 5; ++i) Post(i, 0);
+  Post(6);
+  Post(7, 0);
+  EXPECT_FALSE(Acknowledge(5));
+  EXPECT_EQ(Completions().size(), 0u);
+  EXPECT_FALSE(Acknowledge(6));
+  EXPECT_EQ(Completions().size(), 1u);
+  // What was sent behind it is still on its way: it fails with the peer.
+  requester_->OnPeerGone();
+  EXPECT_TRUE(Turn());
+  const std::vector<ibv_wc> completions = Completions();
+  ASSERT_EQ(completions.size(), 1u);
+  EXPECT_EQ(completions[0].wr_id, 7u);
+  EXPECT_EQ(completions[0].status, IBV_WC_RETRY_EXC_ERR);
 }
 
 TEST_F(RequesterTest, AsksForRoomWhereThereIsNone) {

@@ -27,9 +27,18 @@ Responder::Responder(const QpContext* qp, SharedReceiveQueue* srq,
                      const ibv_qp_cap& cap)
     : qp_(qp),
       srq_(srq),
-      queue_(srq == nullptr ? cap.max_recv_wr : 0, cap.max_recv_sge) {}
+      queue_(srq == nullptr ? cap.max_recv_wr : 0, cap.max_recv_sge),
+      receives_(srq == nullptr ? &queue_ : srq->queue()) {}
 
 Responder::~Responder() { Reset(); }
+
+void Responder::OnConnected() {
+  small_completion_.status = IBV_WC_SUCCESS;
+  small_completion_.opcode = IBV_WC_RECV;
+  small_completion_.qp_num = qp_->qp_num;
+  small_completion_.src_qp = qp_->link->peer_qp_num();
+  small_completion_.wc_flags = IBV_WC_WITH_IMM;
+}
 
 int Responder::Post(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
   return queue_.Post(wr, bad_wr);

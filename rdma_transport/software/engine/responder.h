@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/base/attributes.h"
 #include "rdma_transport/software/engine/link.h"
 #include "rdma_transport/software/engine/qp_context.h"
 #include "rdma_transport/software/engine/receive_queue.h"
@@ -50,44 +51,34 @@ class Responder {
   // Takes a SEND or WRITE_WITH_IMM, the next packet of the link.
   Result Receive(const Packet& packet, uint64_t* budget_bytes);
 
-  // Receive for the link's next packet, which begins with `word`, where that is
-  // a small one and nothing is unusual about its receive; `received` is the
+  // Receive for the link's next packet, a small one that begins with `word`,
+  // where nothing is unusual about it and its receive; `received` is the
   // completion, to be filled in. False: Receive it; nothing happened.
-  // REQUIRES: TakesSmall().
-  bool ReceiveSmall(uint64_t word, ibv_wc* received) {
-    uint32_t immediate;
-    uint32_t bytes;
-    if (!IsSmallPacket(word, &immediate, &bytes)) [[unlikely]]
+  // REQUIRES: TakesSmall(). `link` is the QP's.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool ReceiveSmall(Link* link, uint64_t word,
+                                                 ibv_wc* received) {
+    ReceiveQueue& queue = *receives_;
+    const uint32_t bytes = PayloadBytesOf(word);
+    if (bytes > kMaxPayloadBytes || queue.empty()) [[unlikely]]
       return false;
-    const ReceiveWqe* const wqe = Front();
-    if (wqe == nullptr || wqe->sge_count == 0) [[unlikely]]
-      return false;
+    const ReceiveWqe* const wqe = queue.Take();
     const ibv_sge& sge = *wqe->sges();
-    if (bytes > sge.length) [[unlikely]]
-      return false;
-    if (!known_key_.Allows(sge.lkey, sge.addr, sge.length) && !LearnKey(sge))
-        [[unlikely]] {
+    if (wqe->sge_count == 0 || bytes > sge.length) [[unlikely]] {
+      queue.PutBack();
       return false;
     }
-    const uint64_t wr_id = wqe->wr_id;
-    const uint32_t qp_num = qp_->qp_num;
-    Link* const link = qp_->link;
-    const uint32_t src_qp = link->peer_qp_num();
-    Pop();
-    link->TakeSmall(reinterpret_cast<void*>(sge.addr), bytes);
-    received->wr_id = wr_id;
-    received->status = IBV_WC_SUCCESS;
-    received->opcode = IBV_WC_RECV;
-    received->vendor_err = 0;
+    if (!known_key_.Allows(sge.lkey, sge.addr, sge.length) && !LearnKey(sge))
+        [[unlikely]] {
+      queue.PutBack();
+      return false;
+    }
+    *received = small_completion_;
+    received->wr_id = wqe->wr_id;
     received->byte_len = bytes;
-    received->imm_data = immediate;
-    received->qp_num = qp_num;
-    received->src_qp = src_qp;
-    received->wc_flags = IBV_WC_WITH_IMM;
-    received->pkey_index = 0;
-    received->slid = 0;
-    received->sl = 0;
-    received->dlid_path_bits = 0;
+    received->imm_data = ImmediateOf(word);
+    link->TakeSmall(reinterpret_cast<void*>(sge.addr), bytes);
+    if (queue.IsBelowLimit()) [[unlikely]]
+      srq_->RaiseLimit();
     return true;
   }
 
@@ -99,6 +90,8 @@ class Responder {
   // be acknowledged.
   bool discarding() const { return discarding_; }
 
+  // The QP's link is there.
+  void OnConnected();
   // How long a sender without a receive waits: retry 7 is for ever.
   void SetRnr(uint8_t min_rnr_timer, uint8_t peer_rnr_retry) {
     min_rnr_timer_ = min_rnr_timer;
@@ -126,10 +119,12 @@ class Responder {
     std::array<Descriptor, kMaxSges> descriptors;
   };
 
-  const ReceiveWqe* Front() const {
-    return srq_ != nullptr ? srq_->Front() : queue_.Front();
+  const ReceiveWqe* Front() const { return receives_->Front(); }
+  void Pop() {
+    receives_->Pop();
+    if (receives_->IsBelowLimit()) [[unlikely]]
+      srq_->RaiseLimit();
   }
-  void Pop() { srq_ != nullptr ? srq_->Pop() : queue_.Pop(); }
 
   bool LearnKey(const ibv_sge& sge);
 
@@ -157,8 +152,10 @@ class Responder {
 
   const QpContext* const qp_;
   SharedReceiveQueue* const srq_;
-  ReceiveQueue queue_;
-  KnownKey known_key_;  // of the last small packet's receive
+  ReceiveQueue queue_;            // without an SRQ
+  ReceiveQueue* const receives_;  // the one that there is
+  KnownKey known_key_;            // of the last small packet's receive
+  ibv_wc small_completion_ = {};  // a small packet's, but for what differs
   std::optional<Held> held_;
   bool discarding_ = false;
   uint8_t min_rnr_timer_ = 0;

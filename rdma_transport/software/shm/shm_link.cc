@@ -135,7 +135,8 @@ void ShmLink::Acknowledge() {
     return;
   const uint64_t wanted =
       theirs_->acknowledge_at.load(std::memory_order_relaxed);
-  if (wanted != 0 && wanted <= rx_.position() && (armed & kSolicitedOnly) == 0) {
+  if (wanted != 0 && wanted <= rx_.position() &&
+      (armed & kSolicitedOnly) == 0) {
     Ring(ack_bell_, armed);
   }
 }

@@ -143,6 +143,51 @@ TEST_F(ShmLinkTest, WhatIsNotTakenYetStaysAsItWasSent) {
   EXPECT_GT(most_on_the_way, 3u);
 }
 
+// Small packets have a way of their own on either side, which keeps in step
+// with the other one.
+TEST_F(ShmLinkTest, SmallPacketsOfAllSizesPassManyLaps) {
+  constexpr std::byte kGuard{0xa5};
+  std::minstd_rand random(1);
+  std::vector<std::byte> payload(kMaxPayloadBytes);
+  std::vector<std::byte> out(kMaxPayloadBytes + 2);
+  for (uint32_t i = 0; i < 20'000; ++i) {
+    // As often short ones, of a line or two, as others.
+    const auto bytes = static_cast<uint32_t>(
+        random() % ((i % 2 == 0 ? kShortBytes : kMaxPayloadBytes) + 1));
+    for (uint32_t at = 0; at < bytes; ++at) {
+      payload[at] = static_cast<std::byte>(i + at * 7);
+    }
+    if (!a_.link->SendSmall(i, payload.data(), bytes)) {
+      Packet packet;
+      packet.kind = PacketKind::kSendWithImmediate;
+      packet.immediate = i;
+      packet.payload_bytes = static_cast<uint16_t>(bytes);
+      const ConstBytes part = {payload.data(), bytes};
+      ASSERT_NE(a_.link->Send(packet, &part, 1), 0u);
+    }
+    uint64_t word;
+    ASSERT_TRUE(b_.link->PeekSmall(&word));
+    ASSERT_EQ(ImmediateOf(word), i);
+    ASSERT_EQ(PayloadBytesOf(word), bytes);
+    std::fill(out.begin(), out.end(), kGuard);
+    if (random() % 4 != 0) {
+      b_.link->TakeSmall(out.data() + 1, bytes);
+      b_.link->AcknowledgeSmall();
+    } else {
+      Packet packet;
+      ASSERT_EQ(b_.link->Peek(&packet), Link::PeekResult::kPacket);
+      b_.link->Read(0, out.data() + 1, bytes);
+      b_.link->Consume();
+      b_.link->Acknowledge();
+    }
+    ASSERT_TRUE(
+        std::equal(payload.begin(), payload.begin() + bytes, out.begin() + 1));
+    ASSERT_EQ(out[0], kGuard);
+    ASSERT_EQ(out[bytes + 1], kGuard) << "no byte more than were sent";
+    ASSERT_FALSE(b_.link->HasIncoming());
+  }
+}
+
 TEST_F(ShmLinkTest, PartsAreOnePayload) {
   const std::string first(70, 'a'), second(3, 'b'), third(100, 'c');
   std::vector<ConstBytes> parts;
