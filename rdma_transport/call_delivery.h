@@ -47,8 +47,9 @@ class CallDelivery final : public CallDeliverer {
   void DeliverOrHold(Call& call, rpc::IncomingFrame& frame);
 
   // Delivers the last frame of a closed call (CloseAfterLastFrame), before
-  // which nothing is: its last two callbacks in one go.
-  void DeliverLast(Call& call, rpc::IncomingFrame& frame) {
+  // which nothing is: its last two callbacks in one go. False: the turnstile is
+  // lost.
+  bool DeliverLast(Call& call, rpc::IncomingFrame& frame) {
     assert(call.closed && !call.busy && !call.queued && call.inbox.empty() &&
            call.sink != nullptr);
     call.busy = true;
@@ -58,9 +59,10 @@ class CallDelivery final : public CallDeliverer {
     };
     if (poller_->RunCallback(call.quick_sink, deliver)) [[likely]] {
       Destroy(call);
-    } else {
-      DestroyLater(call);
+      return true;
     }
+    DestroyLater(call);
+    return false;
   }
 
   // Delivers a client's last frame, which was held, with its ArrivingMessage.

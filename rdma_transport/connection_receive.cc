@@ -87,8 +87,13 @@ inline bool Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer& buffer) {
   Account(frame);
   call->received_end = true;
   FinishCall(*call);
+  const rpc::BufferBlock* const block = buffer.block();
   rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
-  delivery_->DeliverLast(*call, incoming);
+  ReceivePool& pool = poller_->receive_pool();
+  if (delivery_->DeliverLast(*call, incoming) &&
+      incoming.message.IsOnly(block)) [[likely]] {
+    pool.PutBack(incoming.message.TakeOnly());
+  }
   return true;
 }
 

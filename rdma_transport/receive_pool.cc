@@ -120,6 +120,12 @@ rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {
   return rpc::Buffer(block, block->data(), bytes);
 }
 
+void ReceivePool::PutBack(rpc::Buffer buffer) {
+  if (!buffer.block()->unique()) return;
+  --lent_;
+  PushFree(static_cast<Block*>(buffer.Release())->receive());
+}
+
 void ReceivePool::Discard(uint64_t wr_id) {
   --posted_;
   PushFree(Block::Of(wr_id)->receive());

@@ -65,6 +65,10 @@ class ReceivePool {
 
   // The buffer of a receive completion: its wr_id and byte_len.
   rpc::Buffer Take(uint64_t wr_id, uint32_t bytes);
+  // The driver's way to let go of a buffer of Take's, which need not be the
+  // last one of its block. Other threads have to use a locked instruction,
+  // which waits until all that was just sent has left the CPU.
+  void PutBack(rpc::Buffer buffer);
   // The same for a failed or flushed receive: the buffer is free again.
   void Discard(uint64_t wr_id);
 

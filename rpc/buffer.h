@@ -147,6 +147,13 @@ class Buffer {
     return Buffer(block_, data_ + offset, size);
   }
 
+  // Gives the reference to the caller. Null where there is none.
+  BufferBlock* Release() {
+    data_ = nullptr;
+    size_ = 0;
+    return std::exchange(block_, nullptr);
+  }
+
   void reset() {
     if (block_ != nullptr) std::exchange(block_, nullptr)->Unref();
     data_ = nullptr;
@@ -215,6 +222,17 @@ class BufferChain {
     return empty() ? std::string_view() : only_.view();
   }
 
+  // Whether there is one buffer, which is of this block.
+  bool IsOnly(const BufferBlock* block) const {
+    return count_ == 1 && only_.block() == block;
+  }
+  // Takes out the only buffer. REQUIRES: contiguous().
+  Buffer TakeOnly() {
+    if (empty()) return Buffer();
+    Buffer only = std::move(only_);
+    clear();
+    return only;
+  }
   // Lets go of the last `count` bytes. REQUIRES: count <= size().
   void remove_suffix(uint64_t count);
   void clear() {
