@@ -39,6 +39,19 @@ void CallDelivery::DeliverOrHold(Call& call, rpc::IncomingFrame& frame) {
   }
 }
 
+bool CallDelivery::DeliverLastSlowly(Call& call, rpc::IncomingFrame& frame) {
+  const auto deliver = [&call, &frame] {
+    call.sink->OnFrame(frame);
+    call.sink->OnClosed(call.outcome);
+  };
+  if (poller_->RunCallback(/*quick=*/false, deliver)) [[likely]] {
+    Destroy(call);
+    return true;
+  }
+  DestroyLater(call);
+  return false;
+}
+
 template <typename Callback>
 void CallDelivery::RunCallback(Call& call, bool quick, Callback callback) {
   call.busy = true;

@@ -53,16 +53,12 @@ class CallDelivery final : public CallDeliverer {
     assert(call.closed && !call.busy && !call.queued && call.inbox.empty() &&
            call.sink != nullptr);
     call.busy = true;
-    const auto deliver = [&call, &frame] {
-      call.sink->OnFrame(frame);
-      call.sink->OnClosed(call.outcome);
-    };
-    if (poller_->RunCallback(call.quick_sink, deliver)) [[likely]] {
-      Destroy(call);
-      return true;
-    }
-    DestroyLater(call);
-    return false;
+    if (!call.quick_sink) return DeliverLastSlowly(call, frame);
+    call.sink->OnFrame(frame);
+    call.sink->OnClosed(call.outcome);
+    poller_->WakeWaiters();
+    Destroy(call);
+    return true;
   }
 
   // Delivers a client's last frame, which was held, with its ArrivingMessage.
@@ -112,6 +108,7 @@ class CallDelivery final : public CallDeliverer {
     if (drained_ != nullptr) [[unlikely]]
       TellDrained();
   }
+  bool DeliverLastSlowly(Call& call, rpc::IncomingFrame& frame);
   void DestroyLater(Call& call);
   void TellDrained();
   bool HasEvent(const Call& call) const;

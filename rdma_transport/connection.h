@@ -339,8 +339,8 @@ class Connection final : public PolledConnection,
   void OnPartTimer();
 
   // Receiving (connection_receive.cc).
-  bool OnAnswer(const ibv_wc& wc, rpc::Buffer& buffer);
-  bool OnRequest(const ibv_wc& wc, rpc::Buffer& buffer);
+  void OnAnswer(const ibv_wc& wc, rpc::Buffer&& buffer);
+  void OnRequest(const ibv_wc& wc, rpc::Buffer&& buffer);
   bool TakesOnlyMessage(FrameKind kind, const ibv_wc& wc,
                         const rpc::Buffer& buffer, OnlyMessage* frame);
   void Account(const OnlyMessage& frame);

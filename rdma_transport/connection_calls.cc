@@ -135,7 +135,7 @@ void Connection::AfterOpening(Call& call, rpc::OutgoingFrame& frame,
   if (call.held_back != nullptr) SendHeldBack(call);
 }
 
-inline bool Connection::SendNow(Call& call, rpc::OutgoingFrame& frame) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendNow(Call& call, rpc::OutgoingFrame& frame) {
   if (!frame.end) call.send_window -= WindowBytesOf(frame);
   bool sent = SendAtOnce(FrameKind::kData, call, frame);
   if (!sent) sent = SendSlowly(call, frame);

@@ -62,27 +62,29 @@ void Connection::OnEarlyFrame(const ibv_wc& wc, rpc::Buffer&& buffer) {
 }
 
 void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
-  const bool done = is_client_ ? OnAnswer(wc, buffer) : OnRequest(wc, buffer);
-  if (ABSL_PREDICT_FALSE(!done)) OnAnyFrame(wc, std::move(buffer));
+  if (is_client_) {
+    OnAnswer(wc, std::move(buffer));
+  } else {
+    OnRequest(wc, std::move(buffer));
+  }
 }
 
 // These two are the short way of what most frames are, where nothing is special
-// about them. They do as OnAnyFrame would, with its checks in one go. False: it
-// is not so, and nothing happened. Delivering is the last action: the turnstile
-// may be lost.
+// about them. They do as OnAnyFrame would, with its checks in one go, and leave
+// it what is not so. Delivering is the last action: the turnstile may be lost.
 
-inline bool Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer& buffer) {
+void Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer&& buffer) {
   OnlyMessage frame;
   if (ABSL_PREDICT_FALSE(
           !TakesOnlyMessage(FrameKind::kData, wc, buffer, &frame))) {
-    return false;
+    return OnAnyFrame(wc, std::move(buffer));
   }
   Call* const call = slots_[frame.slot];
   if (ABSL_PREDICT_FALSE(call == nullptr ||
                          call->sequence != frame.call_sequence ||
                          call->received_end || call->busy || call->queued ||
                          !call->inbox.empty() || !offers_.empty())) {
-    return false;
+    return OnAnyFrame(wc, std::move(buffer));
   }
   Account(frame);
   call->received_end = true;
@@ -94,16 +96,15 @@ inline bool Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer& buffer) {
       incoming.message.IsOnly(block)) [[likely]] {
     pool.PutBack(incoming.message.TakeOnly());
   }
-  return true;
 }
 
-inline bool Connection::OnRequest(const ibv_wc& wc, rpc::Buffer& buffer) {
+void Connection::OnRequest(const ibv_wc& wc, rpc::Buffer&& buffer) {
   OnlyMessage frame;
   if (ABSL_PREDICT_FALSE(
           !TakesOnlyMessage(FrameKind::kOpen, wc, buffer, &frame) ||
           slots_[frame.slot] != nullptr || frame.detail >= methods_.size() ||
           refusing_calls_)) {
-    return false;
+    return OnAnyFrame(wc, std::move(buffer));
   }
   Account(frame);
   Call* const call =
@@ -112,7 +113,6 @@ inline bool Connection::OnRequest(const ibv_wc& wc, rpc::Buffer& buffer) {
   if (frame.timeout_us != 0) SetTimeout(*call, frame.timeout_us);
   rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
   delivery_->DeliverOpen(*call, incoming);
-  return true;
 }
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakesOnlyMessage(
