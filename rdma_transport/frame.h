@@ -232,11 +232,13 @@ inline size_t PrefixBytes(const FrameFields& fields) {
 
 inline void EncodePrefix(const FrameFields& fields, std::byte* out) {
   using frame_internal::Store;
-  Store(out, fields.call_sequence);
-  Store(out + 4, fields.credits);
-  Store(out + 6, fields.header_bytes);
-  Store(out + 8, fields.message_bytes);
-  Store(out + 12, fields.detail);
+  // In one store: whoever sends it loads it at once, and as much at a time.
+  using Words [[gnu::vector_size(16)]] = uint64_t;
+  Store(out, Words{uint64_t{fields.call_sequence} |
+                       uint64_t{fields.credits} << 32 |
+                       uint64_t{fields.header_bytes} << 48,
+                   uint64_t{fields.message_bytes} |
+                       uint64_t{fields.detail} << 32});
   out += kFramePrefixBytes;
   if (fields.kind == FrameKind::kOpen) {
     Store(out, fields.timeout_us);
