@@ -71,6 +71,15 @@ inline ServerCall* SpareOrNewCall(const ServerCore& core, ServerMethod& method,
   return LargeOrNewCall(core, method);
 }
 
+// Of calls that are over for rpc/ when OnCall returns.
+class Nobody final : public CallSink {
+ public:
+  void OnFrame(IncomingFrame& /*frame*/) override {}
+  void OnClosed(const CallOutcome& /*outcome*/) override {}
+  bool IsQuick() const override { return true; }
+};
+constinit Nobody nobody;
+
 void WriteStatusText(const Status& status, HeaderBlockWriter& writer) {
   if (status.ok()) return;
   const std::string message = status.error_message();
@@ -93,9 +102,21 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
     CallbackScope scope(self);
     self->Run();
   }
+  if (ABSL_PREDICT_TRUE(self->IsOver())) {
+    method->spare_calls.Give(self);
+    return &nobody;
+  }
   // OnClosed, and so completion, comes after this returns.
-  if (ABSL_PREDICT_FALSE(!self->finished())) self->Detach();
+  if (!self->finished()) self->Detach();
   return self;
+}
+
+// A child is cancelled when the call closes, and what is in the context may be
+// the user's to destroy.
+inline bool ServerCall::IsOver() const {
+  return finished_here_.load(std::memory_order_relaxed) && !has_on_complete_ &&
+         !detached_ && pending_.load(std::memory_order_seq_cst) == 0 &&
+         IsSmall() && context_->IsClear();
 }
 
 CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
@@ -275,30 +296,16 @@ ABSL_ATTRIBUTE_NOINLINE void ServerCall::DoPending(bool ok) {
   }
 }
 
-// A call that was served within OnCall, and that nobody hears the end of, has
-// only to be given back. Nothing of the user's can run then, and so no scope is
-// needed.
 void ServerCall::OnClosed(const CallOutcome& outcome) {
-  if (ABSL_PREDICT_FALSE(has_on_complete_ || detached_ ||
-                         !outcome.status.ok() ||
-                         pending_.load(std::memory_order_seq_cst) != 0 ||
-                         !finished_here_.load(std::memory_order_relaxed) ||
-                         !IsSmall() || !context_->IsClear())) {
-    return CloseUnusual(outcome);
-  }
-  transport_cut_off_ = nullptr;
-  method_->spare_calls.Give(this);
-}
-
-ABSL_ATTRIBUTE_NOINLINE void ServerCall::CloseUnusual(
-    const CallOutcome& outcome) {
   CallbackScope scope(this);
   transport_cut_off_ = nullptr;
-  if (!outcome.status.ok()) NoteCutOff();
-  if (pending_.load(std::memory_order_seq_cst) != 0) {
+  if (ABSL_PREDICT_FALSE(!outcome.status.ok())) NoteCutOff();
+  if (ABSL_PREDICT_FALSE(pending_.load(std::memory_order_seq_cst) != 0)) {
     DoPending(outcome.status.ok());
   }
-  if (finished_here_.load(std::memory_order_relaxed)) return Complete();
+  if (ABSL_PREDICT_TRUE(finished_here_.load(std::memory_order_relaxed))) {
+    return Complete();
+  }
   uint32_t before = phase_.load(std::memory_order_acquire);
   if ((before & kFinished) == 0) {
     before = phase_.fetch_add(kClosed, std::memory_order_acq_rel);

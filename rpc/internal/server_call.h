@@ -4,7 +4,9 @@
 // side, until Finished. Whoever ends second completes it, and gives the object
 // back for the next call. A call whose handler finishes within OnCall, which is
 // the common case, needs no atomic operation for that: OnClosed comes after
-// OnCall and on the transport's callbacks alone. Any other call is "detached":
+// OnCall and on the transport's callbacks alone. Where nothing is left to be
+// done in OnClosed, the object is given back before OnCall returns, and the
+// transport gets a sink that does nothing. Any other call is "detached":
 // counted, so that the server waits for it (or for an asynchronous one its
 // core), and ended by exchanges on phase_.
 //
@@ -265,6 +267,8 @@ class ServerCall : public CallSink,
   void Gather(IncomingFrame& frame);
   // Shows interceptors what came, and goes on: `error` is of DecodeRequest.
   void Arrive(const Status& error);
+  // Whether nothing is left to be done when the call closes, in OnCall.
+  bool IsOver() const;
   // Tells the handler's side that the call was cut off.
   void NoteCutOff();
   bool AcceptHeader(IncomingFrame& frame, Status* error);
@@ -293,7 +297,6 @@ class ServerCall : public CallSink,
                          bool last_act);
   Status EncodeHeader(const Status& status, std::string& header);
   Status CheckHeaderSize(const Status& status, size_t bytes) const;
-  void CloseUnusual(const CallOutcome& outcome);
   bool TakePending(Pending pending);
   void DoPending(bool ok);
   void CompleteDetached();
