@@ -50,8 +50,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
   if (ABSL_PREDICT_FALSE(state_ != State::kUp || frame_bytes > at_once_limit_ ||
                          !frame.message.empty() || !frame.attachment.empty() ||
                          starved_ || !queue_.empty() ||
-                         !send_credits_.CanSend() ||
-                         !send_queue_.HasRoom(1))) {
+                         !send_credits_.CanSend() || !send_queue_.HasRoom(1))) {
     return false;
   }
   FrameFields fields;
@@ -135,7 +134,8 @@ void Connection::AfterOpening(Call& call, rpc::OutgoingFrame& frame,
   if (call.held_back != nullptr) SendHeldBack(call);
 }
 
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendNow(Call& call, rpc::OutgoingFrame& frame) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendNow(
+    Call& call, rpc::OutgoingFrame& frame) {
   if (!frame.end) call.send_window -= WindowBytesOf(frame);
   bool sent = SendAtOnce(FrameKind::kData, call, frame);
   if (!sent) sent = SendSlowly(call, frame);

@@ -92,8 +92,8 @@ void Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer&& buffer) {
   const rpc::BufferBlock* const block = buffer.block();
   rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
   ReceivePool& pool = poller_->receive_pool();
-  if (delivery_->DeliverLast(*call, incoming) &&
-      incoming.message.IsOnly(block)) [[likely]] {
+  if (delivery_->DeliverLast(*call, incoming) && incoming.message.IsOnly(block))
+      [[likely]] {
     pool.PutBack(incoming.message.TakeOnly());
   }
 }
@@ -128,7 +128,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakesOnlyMessage(
       frame->slot < slots_.size());
 }
 
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::Account(const OnlyMessage& frame) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::Account(
+    const OnlyMessage& frame) {
   ++received_frames_;
   (void)receive_credits_.Consume();
   (void)send_credits_.Add(frame.credits);

@@ -124,9 +124,8 @@ bool Endpoint::SetDeadline(Call& call) {
   const int64_t left_ns = NsUntil(call.deadline);
   if (left_ns == 0) {
     poller_->delivery.Close(
-        call, {shut_down_
-                   ? absl::CancelledError(kShutDown)
-                   : absl::DeadlineExceededError("Deadline Exceeded"),
+        call, {shut_down_ ? absl::CancelledError(kShutDown)
+                          : absl::DeadlineExceededError("Deadline Exceeded"),
                false});
     return false;
   }

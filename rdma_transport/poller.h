@@ -396,10 +396,9 @@ class Poller {
     RunTasks();
     if (!dirty_.empty()) [[unlikely]]
       FlushDirty();
-    const LeftBehind left = {
-        .callbacks =
-            ready_head_ != nullptr || next_completion_ < completion_count_,
-        .calls = calls_.live()};
+    const LeftBehind left = {.callbacks = ready_head_ != nullptr ||
+                                          next_completion_ < completion_count_,
+                             .calls = calls_.live()};
     turnstile_.Release();
     // A task that was left while we held the turnstile is ours to see to: its
     // thread did not get in.

@@ -34,8 +34,8 @@ namespace {
 // to be worth it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimized";
-constexpr int64_t kClientLimit = 2785;
-constexpr int64_t kServerLimit = 3050;
+constexpr int64_t kClientLimit = 2055;
+constexpr int64_t kServerLimit = 2358;
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
