@@ -44,8 +44,8 @@ Call* CallTable::Create(rpc::CallHandle alias) {
 void CallTable::AddFree() {
   auto call = std::make_unique<Call>();
   call->handle = {kOneGeneration | number_ << kIndexBits | calls_.size()};
-  free_ = call.get();
   calls_.push_back(std::move(call));
+  free_ = calls_.back().get();
 }
 
 void CallTable::SetForGuests(Call* call) {

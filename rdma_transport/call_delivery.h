@@ -81,7 +81,7 @@ class CallDelivery final : public CallDeliverer {
   void CloseInOrder(Call& call);
 
   // The same for a call whose last frame is about to be delivered, in order:
-  // DeliverOrHold or Complete must follow.
+  // DeliverLast, DeliverOrHold or Complete must follow.
   void CloseAfterLastFrame(Call& call) {
     if (call.closed) return;
     call.closed = true;

@@ -230,24 +230,24 @@ class Connection final : public PolledConnection,
 
   // Calls (connection_calls.cc).
   bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
-  void AfterOpening(Call& call, rpc::OutgoingFrame& frame, bool sent);
-  void AfterAnswer(Call& call);
-
-  // Sending (connection_send.cc).
-  // These three return as SendData does.
+  // These return as SendData does, and so does Submit.
   bool SendNow(Call& call, rpc::OutgoingFrame& frame);
   bool SendSlowly(Call& call, rpc::OutgoingFrame& frame);
   bool SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
-  bool Submit(Outgoing& out);
+  void AfterOpening(Call& call, rpc::OutgoingFrame& frame, bool sent);
+  void AfterAnswer(Call& call);
   void SendHeldBack(Call& call);
-  bool CanSendNow() {
-    return state_ == State::kUp && send_credits_.CanSend() && HasSendRoom(1);
-  }
   void GrantStreamWindow(const Call& call, int64_t bytes);
   void SendWindow(const OfferKey& key, uint32_t bytes);
   // False: some wait still, or the connection is closed.
   bool SendDueWindows();
   void ForgetDueWindowsOfGoneCalls();
+
+  // Sending (connection_send.cc).
+  bool Submit(Outgoing& out);
+  bool CanSendNow() {
+    return state_ == State::kUp && send_credits_.CanSend() && HasSendRoom(1);
+  }
   void NotifySent(rpc::CallHandle call);
   bool IsPointless(const Outgoing& out) const;
   absl::Status PrepareOpen(Outgoing& out);
@@ -266,6 +266,9 @@ class Connection final : public PolledConnection,
                      SendEntry* holds);
   bool GatherBuffers(Outgoing& out, size_t front_bytes,
                      std::vector<ibv_sge>* sges, SendEntry* holds);
+  // As far as there are buffers, no credit is granted that no receive is posted
+  // for: a peer may use it before this turn ends, and where a handler blocks,
+  // the turn does not end at all.
   uint16_t GrantCredits() {
     poller_->receive_pool().Replenish();
     return receive_credits_.Grant();

@@ -386,9 +386,6 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
 
 // ---- The post itself.
 
-// As far as there are buffers, no credit is granted that no receive is posted
-// for: a peer may use it before this turn ends, and where a handler blocks, the
-// turn does not end at all.
 // The tag where there is no immediate, the prefix, the header. Grants credits.
 std::byte* Connection::WriteFront(Outgoing& out, std::byte* to) {
   out.fields.credits = GrantCredits();

@@ -194,7 +194,13 @@ ABSL_ATTRIBUTE_NOINLINE void Poller::CallForHelp(const LeftBehind& left) {
   }
 }
 
-Poller::LeftBehind Poller::OpenAgain() { return OpenForOthers(); }
+ABSL_ATTRIBUTE_NOINLINE Poller::LeftBehind Poller::OpenAgain() {
+  LeftBehind left;
+  do {
+    left = OpenOnce();
+  } while (MustGoOn());
+  return left;
+}
 
 // ---- Driving.
 

@@ -393,6 +393,13 @@ class Poller {
   };
   // Lets others in, with no task left undone.
   LeftBehind OpenForOthers() {
+    LeftBehind left = OpenOnce();
+    if (MustGoOn()) [[unlikely]]
+      left = OpenAgain();
+    return left;
+  }
+  LeftBehind OpenAgain();
+  LeftBehind OpenOnce() {
     RunTasks();
     if (!dirty_.empty()) [[unlikely]]
       FlushDirty();
@@ -400,15 +407,14 @@ class Poller {
                                           next_completion_ < completion_count_,
                              .calls = calls_.live()};
     turnstile_.Release();
-    // A task that was left while we held the turnstile is ours to see to: its
-    // thread did not get in.
-    if (tasks_.load(std::memory_order_seq_cst) != nullptr &&
-        turnstile_.TryEnter()) [[unlikely]] {
-      return OpenAgain();
-    }
     return left;
   }
-  LeftBehind OpenAgain();
+  // A task that was left while we held the turnstile is ours to see to: its
+  // thread did not get in.
+  bool MustGoOn() {
+    return tasks_.load(std::memory_order_seq_cst) != nullptr &&
+           turnstile_.TryEnter();
+  }
   // Lets others in, and has the first of the waiters come. False: none waits.
   bool Leave();
   void CallForHelp(const LeftBehind& left);

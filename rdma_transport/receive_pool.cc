@@ -164,7 +164,8 @@ absl::Status ReceivePool::PostUpTo(uint32_t target) {
     const int error = ibv_post_srq_recv(srq_->get(), first, &bad);
     uint32_t done = batch;
     if (error != 0) {
-      // From the bad one on they are still free.
+      // From the bad one on they are still free; all, where none is named.
+      if (bad == nullptr) bad = first;
       last->next = std::exchange(free_, bad);
       for (; bad != nullptr && bad != last->next; bad = bad->next) {
         --done;

@@ -95,13 +95,15 @@ BufferChain& BufferChain::operator=(const BufferChain& other) {
 void BufferChain::AppendAnother(Buffer buffer) {
   if (contiguous()) {
     std::vector<Buffer> several;
+    several.reserve(2);
     several.push_back(std::move(only_));
     std::destroy_at(&only_);
     std::construct_at(&several_, std::move(several));
   }
-  size_ += buffer.size();
-  ++count_;
+  const size_t bytes = buffer.size();
   several_.push_back(std::move(buffer));
+  size_ += bytes;
+  ++count_;
 }
 
 void BufferChain::Append(BufferChain chain) {

@@ -78,7 +78,13 @@ class Nobody final : public CallSink {
   void OnClosed(const CallOutcome& /*outcome*/) override {}
   bool IsQuick() const override { return true; }
 };
-constinit Nobody nobody;
+// Never destroyed: servers may still be there when the process's objects are.
+union NobodyForever {
+  constexpr NobodyForever() : nobody() {}
+  ~NobodyForever() {}
+  Nobody nobody;
+};
+constinit NobodyForever forever;
 
 void WriteStatusText(const Status& status, HeaderBlockWriter& writer) {
   if (status.ok()) return;
@@ -104,7 +110,7 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
   }
   if (ABSL_PREDICT_TRUE(self->IsOver())) {
     method->spare_calls.Give(self);
-    return &nobody;
+    return &forever.nobody;
   }
   // OnClosed, and so completion, comes after this returns.
   if (!self->finished()) self->Detach();
@@ -510,9 +516,13 @@ ABSL_ATTRIBUTE_NOINLINE void ServerCall::RespondUnusuallyAndFinish(
   Finished();
 }
 
-// Also a small one that was changed meanwhile, which gives the error.
+// Also with what is to be said of a small one that was changed meanwhile.
 ABSL_ATTRIBUTE_NOINLINE void ServerCall::RespondLargeAndFinish(
     const google::protobuf::MessageLite& response, size_t size, bool last_act) {
+  if (size <= core_->encode_limits.copy_bytes) {
+    RespondWithHeader(MessageChangedWhileSent(), ConstMessageRef(), last_act);
+    return Finished();
+  }
   OutgoingFrame frame;
   Status error;
   ResponseMemory memory = {*core_->transport, handle_};

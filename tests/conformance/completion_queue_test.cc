@@ -61,6 +61,44 @@ TEST_P(CompletionQueueTest, ReturnsNoMoreThanAskedFor) {
   EXPECT_EQ(next, kCount);
 }
 
+// One completion a poll, as many a consumer does, with receives that wait all
+// the time.
+TEST_P(CompletionQueueTest, ASendCompletesThoughEachPollIsFullOfReceives) {
+  constexpr uint32_t kReceives = 60;
+  constexpr uint64_t kSend = 1000;
+  ibv_cq* const cq = client().CreateCq(2 * kReceives);
+  Link link;
+  ASSERT_TRUE(Connect({.client = {.send_cq = cq, .recv_cq = cq}}, &link));
+  pump().Unwatch(cq);
+  Region to = client().Allocate(4096);
+  Region from = server().Allocate(4096);
+  ASSERT_FALSE(to.empty() || from.empty());
+  for (uint64_t id = 0; id < kReceives; ++id) {
+    ASSERT_EQ(0, PostReceive(link.client, {.wr_id = id, .sges = {to.sge()}}));
+  }
+  ASSERT_EQ(0, PostReceive(link.server, {.wr_id = 1, .sges = {from.sge()}}));
+  ASSERT_EQ(0,
+            Post(link.client, SendWr(kSend).Sge(to.sge(0, 8)).Imm(1).Inline()));
+  EXPECT_THAT(Await(server().recv_cq()), Received(1, 8));
+  for (uint64_t id = 0; id < kReceives; ++id) {
+    ASSERT_EQ(
+        0, Post(link.server,
+                SendWr(id).Sge(from.sge(0, 8)).Imm(1).Inline().Unsignaled()));
+  }
+  pump().TurnFor(4 * pump().silence());
+  uint32_t received = 0;
+  ibv_wc wc = {};
+  while (wc.wr_id != kSend && received < kReceives) {
+    if (ibv_poll_cq(cq, 1, &wc) == 0) {
+      pump().TurnFor(pump().silence());
+      continue;
+    }
+    ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+    received += wc.opcode == IBV_WC_RECV;
+  }
+  EXPECT_LT(received, kReceives / 2);
+}
+
 // Both queues of several QPs in one CQ: wc.qp_num and wc.opcode tell them
 // apart.
 TEST_P(CompletionQueueTest, ServesSendsAndReceivesOfSeveralQps) {

@@ -80,6 +80,9 @@ int CompletionQueue::PollLong(ibv_wc* completions, ibv_wc* next, ibv_wc* end) {
     OnIdleTurn();
     return 0;
   }
+  // One that TakeSmall filled has to be more than polled: what else its target
+  // has to do would wait for a poll that is not full.
+  const bool filled = next == end;
   sink_next_ = next;
   sink_end_ = end;
   polling_ = true;
@@ -89,7 +92,7 @@ int CompletionQueue::PollLong(ibv_wc* completions, ibv_wc* next, ibv_wc* end) {
   } else {
     if (queued_ != 0) [[unlikely]]
       DrainQueue();
-    if (sink_next_ != sink_end_) PollTargets();
+    if (sink_next_ != sink_end_ || filled) PollTargets();
   }
   polling_ = false;
   const auto count = static_cast<int>(sink_next_ - completions);

@@ -4,9 +4,8 @@
 // registered memory. The engine decides what packets mean; a link only moves
 // them. There is a link on shared memory (shm/shm_link.h); one in a single
 // process, on a virtual clock, fits the same interface. What most packets are,
-// small ones (packet.h), goes through rings (packet_ring.h) that the link gives
-// to this class, without a virtual call; a link without rings sends and takes
-// them as all others.
+// small ones (packet.h), goes through rings (packet_ring.h) that each link
+// gives to this class, without a virtual call.
 //
 // The life of a SEND:
 //   sender    position = link->Send(packet, parts, count);   // 0: no room now
