@@ -61,6 +61,7 @@ void DescribeRxe(ProviderUnderTest* rxe) {
   Deviations& deviations = rxe->deviations;
   // Errors by another status.
   deviations.wrong_source_lkey = IBV_WC_LOC_QP_OP_ERR;
+  deviations.receive_wrong_lkey = IBV_WC_LOC_QP_OP_ERR;
   deviations.receive_not_writable = IBV_WC_LOC_QP_OP_ERR;
   deviations.local_invalidate_wrong_key = IBV_WC_LOC_QP_OP_ERR;
   deviations.receive_too_small_responder = IBV_WC_LOC_QP_OP_ERR;

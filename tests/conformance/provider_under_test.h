@@ -39,6 +39,9 @@ struct Deviations {
   ibv_wc_status wrong_source_lkey = IBV_WC_LOC_PROT_ERR;
   ibv_wc_status wrong_target_lkey = IBV_WC_LOC_PROT_ERR;
 
+  // A receive into memory that was deregistered since it was posted.
+  ibv_wc_status receive_wrong_lkey = IBV_WC_LOC_PROT_ERR;
+
   // A receive into memory that may not be written locally.
   ibv_wc_status receive_not_writable = IBV_WC_LOC_PROT_ERR;
 
