@@ -118,7 +118,9 @@ TEST_F(HostileWriterTest, AWriterThatEndsIsWaitedFor) {
   // Who is kept from running for longer than the limit is not waited for.
   if (std::chrono::steady_clock::now() - start >= kLimit) {
     hostile_->HangUp();
-    if (polled == 0) EXPECT_TRUE(victim_.AwaitCompletion().has_value());
+    if (polled == 0) {
+      EXPECT_TRUE(victim_.AwaitCompletion().has_value());
+    }
     FreeWindow();
     GTEST_SKIP() << "the device was not polled in time";
   }

@@ -115,8 +115,12 @@ TEST(ReceiveQueueTest, TakesAListUpToTheFirstThatItCannotTake) {
     const ReceiveWqe* const wqe = queue.Take();
     EXPECT_EQ(wqe->wr_id, i);
     ASSERT_EQ(wqe->sge_count, i % 3);
-    if (wqe->sge_count != 0) EXPECT_EQ(wqe->sges()[0].addr, 1u);
-    if (wqe->sge_count == 2) EXPECT_EQ(wqe->sges()[1].lkey, 6u);
+    if (wqe->sge_count != 0) {
+      EXPECT_EQ(wqe->sges()[0].addr, 1u);
+    }
+    if (wqe->sge_count == 2) {
+      EXPECT_EQ(wqe->sges()[1].lkey, 6u);
+    }
   }
   for (const int wrong : {3, -1}) {
     wrs[1].num_sge = wrong;
