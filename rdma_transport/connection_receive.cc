@@ -92,8 +92,9 @@ void Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer&& buffer) {
   const rpc::BufferBlock* const block = buffer.block();
   rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
   ReceivePool& pool = poller_->receive_pool();
-  if (delivery_->DeliverLast(*call, incoming) && incoming.message.IsOnly(block))
-      [[likely]] {
+  if (delivery_->DeliverLast(*call, incoming) &&
+      incoming.message.is_one_buffer() &&
+      incoming.message.only().block() == block) [[likely]] {
     pool.PutBack(incoming.message.TakeOnly());
   }
 }

@@ -222,10 +222,6 @@ class BufferChain {
     return empty() ? std::string_view() : only_.view();
   }
 
-  // Whether there is one buffer, which is of this block.
-  bool IsOnly(const BufferBlock* block) const {
-    return count_ == 1 && only_.block() == block;
-  }
   // Takes out the only buffer. REQUIRES: contiguous().
   Buffer TakeOnly() {
     if (empty()) return Buffer();
