@@ -62,10 +62,12 @@ int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
     return PollLong(completions, completions, end);
   }
   if (!only->ReadyOrAnticipates()) {
+    if (schedule_.OnlyWasIdle()) return PollLong(completions, completions, end);
     OnIdleTurn();
     return 0;
   }
   const PollTarget::Taken taken = only->TakeSmall(completions, end);
+  schedule_.OnlyHadWork();
   if (!taken.all) [[unlikely]]
     return PollLong(completions, taken.next, end);
   if (taken.next == completions) OnIdleTurn();

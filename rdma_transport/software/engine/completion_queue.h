@@ -68,6 +68,8 @@ class CompletionQueue final : public ibv_cq {
   // Drops the target's queued completions (a QP that goes to RESET).
   void DropCompletions(PollTarget* target);
   bool has_targets() const { return !schedule_.all().empty(); }
+  // The target is not what its BecomeIdle said any more.
+  void EndIdleness(PollTarget* target) { schedule_.EndIdleness(target); }
   // The target has new work.
   void Touch(PollTarget* target) { schedule_.Touch(target); }
 

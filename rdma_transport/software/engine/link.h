@@ -117,6 +117,8 @@ class Link {
     uint64_t word;
     return rx_.HasPacket(&word);
   }
+  // See IncomingRing.
+  IdleRing idle_ring() const { return rx_.idle(); }
   // For who waits for a packet: has the cache fetch anew what a small one has
   // beside its first line, so that both lines come at once, not one by one.
   void AnticipateIncoming() const { rx_.FetchSecondLine(); }

@@ -168,6 +168,18 @@ class OutgoingRing {
   uint64_t room_end_ = 0;  // positions before it may be written
 };
 
+// Where the next packet of an empty ring will be, for who has to know no more
+// of it than whether there is any, and touches nothing else.
+struct IdleRing {
+  const std::atomic<uint64_t>* word = nullptr;
+  uint64_t lap = 0;
+
+  explicit operator bool() const { return word != nullptr; }
+  bool IsEmpty() const {
+    return (word->load(std::memory_order_acquire) & kLapMask) != lap;
+  }
+};
+
 // The reader's end.
 class IncomingRing {
  public:
@@ -192,6 +204,8 @@ class IncomingRing {
   }
   // Whether there was any packet, by the word that HasSmallPacket gave.
   bool IsPacket(uint64_t word) const { return (word & kLapMask) == lap_; }
+  // Holds until a packet is taken. REQUIRES: there is none.
+  IdleRing idle() const { return {&next_->word, lap_}; }
   // Has the cache fetch anew what a small packet has beside its first line.
   void FetchSecondLine() const {
     uint64_t lap = lap_;

@@ -10,16 +10,18 @@ void PollSchedule::Add(PollTarget* target) {
   }
   targets_.push_back(target);
   uses_.push_back(1);
+  idle_.emplace_back();
   Heat(target);
-  UpdateOnly();
 }
 
 bool PollSchedule::Remove(PollTarget* target) {
   const auto found = std::find(targets_.begin(), targets_.end(), target);
   const auto at = found - targets_.begin();
   if (--uses_[at] != 0) return false;
+  NoteOnlyTurns();
   targets_.erase(found);
   uses_.erase(uses_.begin() + at);
+  idle_.erase(idle_.begin() + at);
   // Those behind it moved up. Before the first one is where the look wraps.
   if (static_cast<size_t>(at) <= next_) --next_;
   to_look_at_ = std::min(to_look_at_, targets_.size());
@@ -32,7 +34,14 @@ bool PollSchedule::Remove(PollTarget* target) {
   return true;
 }
 
+void PollSchedule::EndIdleness(PollTarget* target) {
+  target->StopBeingIdle();
+  const auto found = std::find(targets_.begin(), targets_.end(), target);
+  if (found != targets_.end()) idle_[found - targets_.begin()] = {};
+}
+
 void PollSchedule::Heat(PollTarget* target) {
+  NoteOnlyTurns();
   const auto end = hot_.begin() + hot_count_;
   auto place = std::find(hot_.begin(), end, target);
   if (place == end) {
@@ -49,8 +58,10 @@ void PollSchedule::Heat(PollTarget* target) {
       if (*place == touched_) touched_ = nullptr;
     }
     *place = target;
+    if (target->is_idle()) EndIdleness(target);
   }
   last_work_[place - hot_.begin()] = turn_;
+  UpdateOnly();
 }
 
 void PollSchedule::Cool(uint32_t at) {

@@ -3,8 +3,19 @@
 // A turn looks at the hot ones, those that had work lately, and at the next one
 // or few of all others. So the busy connections of a process cost a turn
 // little, however many idle ones there are beside, and an idle one that wakes
-// up is found within as many turns as there are QPs.
+// up is found within twice as many turns as there are QPs.
 //
+// Where just one is hot, most turns are a look at that one, by the caller. The
+// others have theirs in the first turn without work after some with: what was
+// sent has to get to the peer before anything comes back.
+//
+//   if (PollTarget* only = schedule.only()) {
+//     if (only->Ready()) {
+//       only->Progress();
+//       return schedule.OnlyHadWork();
+//     }
+//     if (!schedule.OnlyWasIdle()) return;
+//   }
 //   schedule.Turn([&](PollTarget* target) {
 //     target->Progress();
 //     return PollSchedule::Verdict::kGoOn;
@@ -18,6 +29,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "rdma_transport/software/engine/poll_target.h"
@@ -38,6 +50,8 @@ class PollSchedule {
   // True: it is gone.
   bool Remove(PollTarget* target);
   const std::vector<PollTarget*>& all() const { return targets_; }
+  // What the target's BecomeIdle said does not hold any more.
+  void EndIdleness(PollTarget* target);
 
   // The target has new work: it becomes hot.
   void Touch(PollTarget* target) {
@@ -52,14 +66,27 @@ class PollSchedule {
     UpdateOnly();
   }
 
-  // The only target there is, where a turn has nothing to do but to look at it,
-  // and nothing to remember; else null.
+  // The one target at which the coming turn only has to look; else null.
   PollTarget* only() const { return only_; }
+  // After a turn that was a look at only().
+  void OnlyHadWork() {
+    if (!has_others_) return;
+    only_had_work_ = true;
+    if (++only_turns_ >= kOnlyTurns) LetOthersHaveTurn();
+  }
+  // True: the turn is to go on with the others.
+  bool OnlyWasIdle() {
+    if (!has_others_) return false;
+    if (++only_turns_ < most_only_turns_ && !only_had_work_) return false;
+    LetOthersHaveTurn();
+    return true;
+  }
 
   // A turn that only has to look at the hot ones, and finds none of them ready:
   // `*ready` stays null; or just one is hot, and ready: it is to be visited.
   // False: it was not like that, and the turn is still to be taken.
   bool SimpleTurn(PollTarget** ready) {
+    NoteOnlyTurns();
     if (to_look_at_ != 0 || !unfinished_.empty() || ColdLookIsDue(turn_ + 1)) {
       return false;
     }
@@ -71,6 +98,7 @@ class PollSchedule {
     }
     ++turn_;
     CoolOne();
+    UpdateOnly();
     return true;
   }
 
@@ -92,9 +120,16 @@ class PollSchedule {
   // At how many, at least, and, while there is work among them, at most.
   static constexpr size_t kMinColdStep = 1;
   static constexpr size_t kMaxColdStep = 64;
+  // Beside just one that is hot: at how many at least, whose misses overlap,
+  // and after how many turns of that one at most. More of them where the others
+  // have just had theirs because it had work: what it sent is being answered.
+  static constexpr size_t kColdStepAfterOnly = 8;
+  static constexpr uint32_t kOnlyTurns = 8;
+  static constexpr uint32_t kOnlyTurnsAfterWork = 24;
 
   template <typename Visit>
   void TakeTurn(Visit visit) {
+    NoteOnlyTurns();
     ++turn_;
     if (to_look_at_ != 0) [[unlikely]] {
       if (LookAtNext(&to_look_at_, visit).stopped) {
@@ -103,7 +138,9 @@ class PollSchedule {
       }
     } else if (ColdLookIsDue(turn_)) {
       // Before the hot ones, which may use up every turn.
-      size_t steps = cold_step_;
+      size_t steps = std::exchange(others_are_due_, false)
+                         ? std::max(cold_step_, kColdStepAfterOnly)
+                         : cold_step_;
       const Look look = LookAtNext(&steps, visit);
       cold_step_ = look.found != 0 ? std::min(cold_step_ * 2, kMaxColdStep)
                                    : std::max(cold_step_ / 2, kMinColdStep);
@@ -127,7 +164,8 @@ class PollSchedule {
 
   bool ColdLookIsDue(uint32_t turn) const {
     return hot_count_ != targets_.size() &&
-           (hot_count_ == 0 || turn % kTurnsPerColdLook == 0);
+           (others_are_due_ || hot_count_ == 0 ||
+            turn % kTurnsPerColdLook == 0);
   }
 
   struct Look {
@@ -141,8 +179,14 @@ class PollSchedule {
     while (*steps != 0 && !look.stopped) {
       --*steps;
       next_ = next_ + 1 >= targets_.size() ? 0 : next_ + 1;
+      if (idle_[next_] && idle_[next_].IsEmpty()) continue;
       PollTarget* const target = targets_[next_];
-      if (!target->Ready()) continue;
+      if (!target->Ready()) {
+        if (!IsHot(target)) idle_[next_] = target->BecomeIdle();
+        continue;
+      }
+      idle_[next_] = {};
+      target->StopBeingIdle();
       ++look.found;
       look.stopped = visit(target) == Verdict::kStop;
       Heat(target);
@@ -161,11 +205,31 @@ class PollSchedule {
     }
   }
 
-  // Whether it is hot or not is all the same.
   void UpdateOnly() {
-    only_ = targets_.size() == 1 && to_look_at_ == 0 && unfinished_.empty()
-                ? targets_.front()
-                : nullptr;
+    has_others_ = targets_.size() > 1;
+    only_ = nullptr;
+    if (to_look_at_ != 0 || !unfinished_.empty() || others_are_due_) return;
+    if (targets_.size() == 1) {
+      only_ = targets_.front();  // hot or not
+      if (only_->is_idle()) EndIdleness(only_);
+    } else if (hot_count_ == 1) {
+      only_ = hot_.front();
+    }
+  }
+  void LetOthersHaveTurn() {
+    others_are_due_ = true;
+    only_ = nullptr;
+  }
+  // What only() had counts as if it had come in turns of all. Before any other
+  // target becomes the first of the hot ones.
+  void NoteOnlyTurns() {
+    turn_ += std::exchange(only_turns_, 0);
+    most_only_turns_ = only_had_work_ ? kOnlyTurnsAfterWork : kOnlyTurns;
+    if (std::exchange(only_had_work_, false)) last_work_[0] = turn_;
+  }
+  bool IsHot(PollTarget* target) const {
+    const auto end = hot_.begin() + hot_count_;
+    return std::find(hot_.begin(), end, target) != end;
   }
   void Heat(PollTarget* target);
   void Cool(uint32_t at);
@@ -176,6 +240,11 @@ class PollSchedule {
   }
 
   PollTarget* only_ = nullptr;
+  bool has_others_ = false;
+  bool only_had_work_ = false;  // since NoteOnlyTurns
+  bool others_are_due_ = false;
+  uint32_t only_turns_ = 0;  // since then
+  uint32_t most_only_turns_ = kOnlyTurns;
   uint32_t turn_ = 0;
   uint32_t hot_count_ = 0;
   uint32_t start_ = 0;
@@ -188,6 +257,7 @@ class PollSchedule {
   PollTarget* touched_ = nullptr;     // the last one, while it is hot
   std::vector<PollTarget*> targets_;  // each once
   std::vector<int> uses_;             // how often it was added
+  std::vector<IdleRing> idle_;        // of those that are
 };
 
 }  // namespace rdma::soft

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "rdma_transport/software/engine/fake_link.h"
 
 namespace rdma::soft {
 namespace {
@@ -15,10 +16,21 @@ using Verdict = PollSchedule::Verdict;
 class FakeTarget final : public PollTarget {
  public:
   void SetReady(bool ready) { needs_service_ = ready; }
+  void ConnectTo(FakeLink* link) {
+    live_link_ = link_ = link;
+    has_one_cq_ = true;
+  }
+  void DoWork() {
+    needs_service_ = false;
+    if (link_ != nullptr && link_->HasIncoming()) link_->TakeIncoming();
+  }
   Taken TakeSmall(ibv_wc* next, ibv_wc*) override { return {next, false}; }
   void Progress() override {}
   void ServiceLink() override {}
   void Retire(uint32_t) override {}
+
+ private:
+  FakeLink* link_ = nullptr;
 };
 
 class PollScheduleTest : public testing::Test {
@@ -33,17 +45,29 @@ class PollScheduleTest : public testing::Test {
   // One turn, as the CQ takes it, in which each visited target's work is done;
   // returns the visited.
   std::vector<PollTarget*> Turn(Verdict verdict = Verdict::kGoOn) {
+    was_only_ = schedule_.only() != nullptr;
+    was_simple_ = true;
+    if (was_only_) {
+      PollTarget* const only = schedule_.only();
+      if (only->Ready()) {
+        static_cast<FakeTarget*>(only)->DoWork();
+        schedule_.OnlyHadWork();
+        return {only};
+      }
+      if (!schedule_.OnlyWasIdle()) return {};
+      was_only_ = false;
+    }
     PollTarget* ready = nullptr;
     was_simple_ = schedule_.SimpleTurn(&ready);
     if (was_simple_) {
       if (ready == nullptr) return {};
-      static_cast<FakeTarget*>(ready)->SetReady(false);
+      static_cast<FakeTarget*>(ready)->DoWork();
       return {ready};
     }
     std::vector<PollTarget*> visited;
     schedule_.Turn([&](PollTarget* target) {
       visited.push_back(target);
-      static_cast<FakeTarget*>(target)->SetReady(false);
+      static_cast<FakeTarget*>(target)->DoWork();
       return verdict;
     });
     return visited;
@@ -67,6 +91,7 @@ class PollScheduleTest : public testing::Test {
   std::vector<std::unique_ptr<FakeTarget>> targets_;
   PollSchedule schedule_;
   bool was_simple_ = false;  // the last Turn
+  bool was_only_ = false;
 };
 
 TEST_F(PollScheduleTest, TheOnlyTargetIsFoundInASimpleTurnAndStaysHot) {
@@ -84,6 +109,73 @@ TEST_F(PollScheduleTest, TheOnlyTargetIsFoundInASimpleTurnAndStaysHot) {
   targets_[1]->SetReady(true);
   EXPECT_EQ(TurnsToFind(targets_[1].get()), 1);
   EXPECT_FALSE(was_simple_);
+}
+
+TEST_F(PollScheduleTest, TheOnlyHotOfManyStaysSoWhileItHasWork) {
+  AddTargets(1000);
+  LetAllCool();
+  TurnsToFind(targets_[7].get());
+  int turns_of_others = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    EXPECT_EQ(TurnsToFind(targets_[7].get()), 1) << i;
+    turns_of_others += was_only_ ? 0 : 1;
+  }
+  EXPECT_GT(turns_of_others, 0);
+  EXPECT_LT(turns_of_others, 20'000 / 8);
+  LetAllCool();
+  EXPECT_EQ(schedule_.only(), nullptr) << "it is as cold as all";
+}
+
+TEST_F(PollScheduleTest, OthersHaveTheFirstTurnWithoutWork) {
+  AddTargets(1000);
+  LetAllCool();
+  TurnsToFind(targets_[7].get());
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(TurnsToFind(targets_[7].get()), 1);
+    if (!was_only_) continue;  // they had theirs
+    Turn();
+    EXPECT_FALSE(was_only_);
+    Turn();
+    EXPECT_TRUE(was_only_) << "one is enough";
+  }
+}
+
+TEST_F(PollScheduleTest, FindsAnotherWhileTheOnlyHotOneHasWorkEachTurn) {
+  AddTargets(1000);
+  LetAllCool();
+  TurnsToFind(targets_[7].get());
+  targets_[6]->SetReady(true);  // the last to be looked at
+  int turns = 0;
+  for (; targets_[6]->Ready() && turns < 10'000; ++turns) {
+    targets_[7]->SetReady(true);
+    Turn();
+  }
+  EXPECT_LE(turns, 2300);
+  // Both are hot now.
+  EXPECT_EQ(TurnsToFind(targets_[6].get()), 1);
+  EXPECT_EQ(TurnsToFind(targets_[7].get()), 1);
+}
+
+TEST_F(PollScheduleTest, ATouchedTargetIsNotTheOnlyOneAnyMore) {
+  AddTargets(1000);
+  LetAllCool();
+  TurnsToFind(targets_[7].get());
+  while (schedule_.only() == nullptr) Turn();
+  schedule_.Touch(targets_[500].get());
+  EXPECT_EQ(schedule_.only(), nullptr);
+  EXPECT_EQ(TurnsToFind(targets_[500].get()), 1);
+}
+
+TEST_F(PollScheduleTest, ARemovedTargetIsNotTheOnlyOneAnyMore) {
+  AddTargets(1000);
+  LetAllCool();
+  TurnsToFind(targets_[7].get());
+  while (schedule_.only() == nullptr) Turn();
+  targets_[7]->SetReady(true);
+  Turn();
+  EXPECT_TRUE(schedule_.Remove(targets_[7].get()));
+  EXPECT_EQ(schedule_.only(), nullptr);
+  EXPECT_LE(TurnsToFind(targets_[8].get()), 2002);
 }
 
 TEST_F(PollScheduleTest, FindsAnIdleTargetInTwiceAsManyTurnsAsThereAre) {
@@ -252,6 +344,86 @@ TEST_F(PollScheduleTest, RemovedTargetsAreNotVisited) {
   }
   EXPECT_TRUE(schedule_.all().empty());
   EXPECT_TRUE(Turn().empty());
+}
+
+// Targets with links: what is idle is only looked at where its next packet will
+// be.
+class IdleTargetsTest : public PollScheduleTest {
+ protected:
+  static constexpr int kTargets = 100;
+
+  void SetUp() override {
+    for (int i = 0; i < kTargets; ++i) {
+      links_.push_back(std::make_unique<FakeLink>());
+      targets_.push_back(std::make_unique<FakeTarget>());
+      targets_.back()->ConnectTo(links_.back().get());
+      schedule_.Add(targets_.back().get());
+    }
+    LetAllCool();
+    ASSERT_EQ(CountIdle(), kTargets);
+  }
+
+  int CountIdle() const {
+    int idle = 0;
+    for (const auto& target : targets_) idle += target->is_idle();
+    return idle;
+  }
+  // Whether its packet is found soon, and nothing else.
+  bool FindsPacketOf(int i) {
+    links_[i]->PutIncoming();
+    for (int turns = 0; turns < 3 * kTargets; ++turns) {
+      const std::vector<PollTarget*> visited = Turn();
+      if (visited.empty()) continue;
+      return visited == std::vector<PollTarget*>{targets_[i].get()};
+    }
+    return false;
+  }
+
+  std::vector<std::unique_ptr<FakeLink>> links_;
+};
+
+TEST_F(IdleTargetsTest, APacketIsFoundWhereAnyOfThemHadSome) {
+  for (int lap = 0; lap < 300; ++lap) {
+    const int i = lap % 20;
+    ASSERT_TRUE(FindsPacketOf(i)) << lap;
+    EXPECT_FALSE(targets_[i]->is_idle()) << "it is hot";
+  }
+  LetAllCool();
+  EXPECT_EQ(CountIdle(), kTargets);
+  EXPECT_TRUE(FindsPacketOf(3));
+}
+
+TEST_F(IdleTargetsTest, ATouchedOneIsNotIdle) {
+  schedule_.Touch(targets_[5].get());
+  EXPECT_FALSE(targets_[5]->is_idle());
+  // Its packets are taken while it is hot, a whole ring of them.
+  for (uint32_t i = 0; i < FakeLink::kIncomingLines; ++i) {
+    links_[5]->PutIncoming();
+    EXPECT_EQ(Turn().size(), 1u);
+  }
+  LetAllCool();
+  EXPECT_TRUE(FindsPacketOf(5));
+}
+
+TEST_F(IdleTargetsTest, OneWhosePacketsAreTakenOtherwiseSaysSo) {
+  schedule_.EndIdleness(targets_[5].get());
+  for (uint32_t i = 0; i < FakeLink::kIncomingLines; ++i) {
+    links_[5]->PutIncoming();
+    links_[5]->TakeIncoming();
+  }
+  EXPECT_TRUE(FindsPacketOf(5));
+}
+
+TEST_F(IdleTargetsTest, TheOnlyOneLeftIsNotIdle) {
+  for (int i = 1; i < kTargets; ++i) schedule_.Remove(targets_[i].get());
+  EXPECT_FALSE(targets_[0]->is_idle());
+  EXPECT_EQ(schedule_.only(), targets_[0].get());
+  EXPECT_TRUE(FindsPacketOf(0));
+}
+
+TEST_F(IdleTargetsTest, OthersAreLookedAtWhereTheyAreAfterOneIsRemoved) {
+  schedule_.Remove(targets_[0].get());
+  for (int i : {1, 2, kTargets - 1}) EXPECT_TRUE(FindsPacketOf(i)) << i;
 }
 
 }  // namespace

@@ -32,6 +32,18 @@ class PollTarget {
     return false;
   }
 
+  // Where its CQ sees that a target which is not ready stays so, and touches
+  // nothing else of it: each connection's part of that is on a page of its own.
+  // Before anything but a packet that comes makes it ready, or takes packets,
+  // the target says EndIdleness to the CQ. None: that is not known of it.
+  IdleRing BecomeIdle() {
+    if (!has_one_cq_ || Ready() || live_link_ == nullptr) return {};
+    is_idle_ = true;
+    return live_link_->idle_ring();
+  }
+  void StopBeingIdle() { is_idle_ = false; }
+  bool is_idle() const { return is_idle_; }
+
   // Takes small packets that came, whose completions go straight to
   // [completions, end); nobody sleeps for them, and no other completions of the
   // target wait. REQUIRES: the entries are of small_cq().
@@ -57,6 +69,8 @@ class PollTarget {
 
   Link* live_link_ = nullptr;   // while packets are taken from it
   bool needs_service_ = false;  // there is work beside incoming packets
+  bool is_idle_ = false;        // the CQ relies on BecomeIdle
+  bool has_one_cq_ = false;     // for what it sends and receives
   const CompletionQueue* small_cq_ = nullptr;
 };
 

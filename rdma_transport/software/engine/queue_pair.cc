@@ -52,6 +52,7 @@ QueuePair::QueuePair(const Environment& environment, uint32_t number,
   qp_type = init.qp_type;
   pthread_mutex_init(&mutex, nullptr);
   pthread_cond_init(&cond, nullptr);
+  has_one_cq_ = context_.send_cq == context_.recv_cq;
   context_.send_cq->AddTarget(this);
   context_.recv_cq->AddTarget(this);
   protection_domain->users.fetch_add(1);
@@ -138,6 +139,7 @@ PollTarget::Taken QueuePair::TakeSmall(ibv_wc* completions, ibv_wc* end) {
 }
 
 void QueuePair::Progress() {
+  EndIdleness();
   if (live_link_ == nullptr) [[unlikely]] {
     ProgressUnconnected();
     return;
@@ -322,6 +324,7 @@ void QueuePair::UpdateService() {
       responder_.NeedsService() || receive_busy_ || drain_pending_;
   needs_service_ = (state == IBV_QPS_RTS || state == IBV_QPS_SQD) &&
                    (requester_needs_it || others_need_it);
+  if (needs_service_) EndIdleness();
   // Behind a packet that is not small another such is likely.
   const bool takes_small =
       state == IBV_QPS_RTS && live_link_ != nullptr && !others_need_it &&
@@ -330,6 +333,8 @@ void QueuePair::UpdateService() {
                                requester_.OnlyAwaitsAcknowledgement()));
   small_cq_ = takes_small ? context_.recv_cq : nullptr;
 }
+
+void QueuePair::TellNotIdle() { context_.recv_cq->EndIdleness(this); }
 
 void QueuePair::ServiceLink() {
   if (link_ == nullptr) return;

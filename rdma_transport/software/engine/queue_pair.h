@@ -128,6 +128,12 @@ class QueuePair final : public ibv_qp,
   void MoveTo(ibv_qp_state state);
   void EnterError(Farewell farewell);
   void EnterReset();
+  // Before incoming packets are taken, or need not be looked for alone.
+  void EndIdleness() {
+    if (is_idle_) [[unlikely]]
+      TellNotIdle();
+  }
+  void TellNotIdle();
   void UpdateService();
   void CheckDrained();
   // Lets the peer begin nothing more in our memory, and waits for what it is

@@ -143,6 +143,7 @@ void QueuePair::Disconnect() {
 
 void QueuePair::EnterError(Farewell farewell) {
   state = IBV_QPS_ERR;
+  EndIdleness();
   live_link_ = nullptr;
   if (link_ != nullptr) {
     // Before anything is flushed: from here on the caller may reuse the memory
@@ -203,6 +204,7 @@ void QueuePair::CloseLink() {
 
 void QueuePair::DropLink() {
   if (link_ == nullptr) return;
+  EndIdleness();
   live_link_ = nullptr;
   link_->SetObserver(nullptr);
   link_->HangUp();
