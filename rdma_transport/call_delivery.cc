@@ -169,9 +169,14 @@ void CallDelivery::DeliverOpen(Call& call, rpc::IncomingFrame& frame,
 
 inline void CallDelivery::AfterOpen(Call& call, rpc::CallSink* sink,
                                     bool at_tail) {
-  call.sink = sink;
-  call.quick_sink = sink != nullptr && sink->IsQuick();
   std::exchange(call.pinned, nullptr)->Unpin();
+  const bool for_nobody = sink == rpc::CallSink::Nobody();
+  if (for_nobody && call.closed) [[likely]] {
+    assert(!call.queued && call.inbox.empty());
+    return Destroy(call);
+  }
+  call.sink = sink;
+  call.quick_sink = for_nobody || (sink != nullptr && sink->IsQuick());
   AfterCallback(call, at_tail);
 }
 

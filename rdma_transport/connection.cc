@@ -468,11 +468,6 @@ bool Connection::PostLastFrame() {
   return true;
 }
 
-void Connection::Unpin() {
-  --pins_;
-  MaybeFinish();
-}
-
 void Connection::MaybeFinish() {
   // What was posted goes with the QP where no completion tells of it.
   if (state_ != State::kClosing || buried_ || pins_ > 0 ||

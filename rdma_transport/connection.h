@@ -142,7 +142,10 @@ class Connection final : public PolledConnection,
 
   // Keeps the object (not the connection) alive.
   void Pin() { ++pins_; }
-  void Unpin();
+  void Unpin() {
+    if (--pins_ == 0 && state_ == State::kClosing) [[unlikely]]
+      MaybeFinish();
+  }
 
   // PolledConnection, CmEventHandler, GrowingMessageOwner,
   // ArrivingMessageOwner.

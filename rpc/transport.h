@@ -166,6 +166,11 @@ class CallSink {
  public:
   virtual ~CallSink() = default;
 
+  // What ServerSink::OnCall returns for a call that rpc/ has done with, once
+  // its last frame is given to Send: nobody hears of its end, whenever that is.
+  // A transport need not make its callbacks, which do nothing.
+  static CallSink* Nobody();
+
   // The call begins, and StartCall will return {}. Within StartCall and before
   // anything is sent, where the transport can promise that this thread will
   // call nothing of the sink's any more before it has left StartCall. False:
@@ -200,6 +205,27 @@ class CallSink {
   // must not call Wait then. Asked once, when it gets the sink.
   virtual bool IsQuick() const { return false; }
 };
+
+namespace internal {
+
+class NobodySink final : public CallSink {
+ public:
+  void OnFrame(IncomingFrame& /*frame*/) override {}
+  void OnClosed(const CallOutcome& /*outcome*/) override {}
+  bool IsQuick() const override { return true; }
+};
+
+// Never destroyed: servers may still be there when the process's objects are.
+union NobodyForever {
+  constexpr NobodyForever() : sink() {}
+  ~NobodyForever() {}
+  NobodySink sink;
+};
+inline constinit NobodyForever nobody_forever;
+
+}  // namespace internal
+
+inline CallSink* CallSink::Nobody() { return &internal::nobody_forever.sink; }
 
 // A flag that one thread sets once and others wait for; what a blocking call
 // waits on. Setting costs one exchange where nobody sleeps.

@@ -71,21 +71,6 @@ inline ServerCall* SpareOrNewCall(const ServerCore& core, ServerMethod& method,
   return LargeOrNewCall(core, method);
 }
 
-// Of calls that are over for rpc/ when OnCall returns.
-class Nobody final : public CallSink {
- public:
-  void OnFrame(IncomingFrame& /*frame*/) override {}
-  void OnClosed(const CallOutcome& /*outcome*/) override {}
-  bool IsQuick() const override { return true; }
-};
-// Never destroyed: servers may still be there when the process's objects are.
-union NobodyForever {
-  constexpr NobodyForever() : nobody() {}
-  ~NobodyForever() {}
-  Nobody nobody;
-};
-constinit NobodyForever forever;
-
 void WriteStatusText(const Status& status, HeaderBlockWriter& writer) {
   if (status.ok()) return;
   const std::string message = status.error_message();
@@ -110,7 +95,7 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
   }
   if (ABSL_PREDICT_TRUE(self->IsOver())) {
     method->spare_calls.Give(self);
-    return &forever.nobody;
+    return Nobody();
   }
   // OnClosed, and so completion, comes after this returns.
   if (!self->finished()) self->Detach();

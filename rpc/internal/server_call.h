@@ -6,7 +6,7 @@
 // the common case, needs no atomic operation for that: OnClosed comes after
 // OnCall and on the transport's callbacks alone. Where nothing is left to be
 // done in OnClosed, the object is given back before OnCall returns, and the
-// transport gets a sink that does nothing. Any other call is "detached":
+// transport gets CallSink::Nobody(). Any other call is "detached":
 // counted, so that the server waits for it (or for an asynchronous one its
 // core), and ended by exchanges on phase_.
 //
