@@ -41,8 +41,7 @@ void CallDelivery::DeliverOrHold(Call& call, rpc::IncomingFrame& frame) {
 
 bool CallDelivery::DeliverLastSlowly(Call& call, rpc::IncomingFrame& frame) {
   const auto deliver = [&call, &frame] {
-    call.sink->OnFrame(frame);
-    call.sink->OnClosed(call.outcome);
+    call.sink->OnLastFrame(frame, call.outcome);
   };
   if (poller_->RunCallback(/*quick=*/false, deliver)) [[likely]] {
     Destroy(call);

@@ -54,8 +54,7 @@ class CallDelivery final : public CallDeliverer {
            call.sink != nullptr);
     call.busy = true;
     if (!call.quick_sink) return DeliverLastSlowly(call, frame);
-    call.sink->OnFrame(frame);
-    call.sink->OnClosed(call.outcome);
+    call.sink->OnLastFrame(frame, call.outcome);
     poller_->WakeWaiters();
     Destroy(call);
     return true;

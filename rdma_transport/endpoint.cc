@@ -102,7 +102,7 @@ inline void Endpoint::Start(Call& call, const rpc::CallOptions& options,
   call.owner = this;
   call.sink = sink;
   call.is_client = true;
-  call.quick_sink = sink->IsQuick();
+  call.quick_sink = options.quick;
   call.wait_for_ready = options.wait_for_ready;
   call.method_index = options.method;
   call.deadline = options.deadline;

@@ -196,13 +196,22 @@ class CallSink {
   // the sink before it calls this, so the sink may delete itself.
   virtual void OnClosed(const CallOutcome& outcome) = 0;
 
+  // Client: OnFrame of the frame that ends the call in order, and OnClosed, in
+  // one go. A transport may call it for the two, though not where the message
+  // is an ArrivingMessage. Default: calls them.
+  virtual void OnLastFrame(IncomingFrame& frame, const CallOutcome& outcome) {
+    OnFrame(frame);
+    OnClosed(outcome);
+  }
+
   // Client: whether a large last message may be given to OnFrame now, on this
   // thread, as an ArrivingMessage. Such a callback is not quick.
   virtual bool ParsesWhatArrives() const { return false; }
 
-  // Whether these callbacks never block for long (a few microseconds): the
-  // transport need not let another thread take the polling over meanwhile. They
-  // must not call Wait then. Asked once, when it gets the sink.
+  // Server: whether these callbacks never block for long (a few microseconds):
+  // the transport need not let another thread take the polling over meanwhile.
+  // They must not call Wait then. Asked once, when it gets the sink. A client
+  // says so by CallOptions::quick.
   virtual bool IsQuick() const { return false; }
 };
 
@@ -395,6 +404,7 @@ struct CallOptions {
   absl::Time deadline = absl::InfiniteFuture();
   WaitForReady wait_for_ready = WaitForReady::kDefault;
   NextWait next_wait = NextWait::kUnknown;
+  bool quick = false;  // what CallSink::IsQuick is for a server's call
 };
 
 // One client endpoint: a channel's way to one address.

@@ -43,7 +43,7 @@ class ClientStream final : public CallSink,
                            public InterceptedStream,
                            public std::enable_shared_from_this<ClientStream> {
  public:
-  // What its operations' completions may do; see CallSink::IsQuick.
+  // What its operations' completions may do; see CallOptions::quick.
   enum class Completions { kQuick, kMayTakeLong };
 
   // One that is not begun. `context` is needed until Abandon.
@@ -132,9 +132,6 @@ class ClientStream final : public CallSink,
   void OnPeer(std::string_view peer) override;
   void OnSent() override;
   void OnClosed(const CallOutcome& outcome) override;
-  bool IsQuick() const override {
-    return completions_ == Completions::kQuick && interception_ == nullptr;
-  }
 
  private:
   static constexpr char kAbandoned[] = "the stream's object was destroyed";

@@ -161,6 +161,8 @@ void ClientStream::Launch(OutgoingFrame& frame) {
   options.method = method_;
   options.deadline = context->deadline_;
   options.wait_for_ready = context->wait_for_ready_;
+  options.quick =
+      completions_ == Completions::kQuick && interception_ == nullptr;
   if (for_guests_) options.next_wait = NextWait::kAsGuest;
   const CallHandle handle =
       transport_->StartCall(options, std::move(frame), this);

@@ -70,7 +70,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ClientUnaryCall::StartInLine(
   options.method = method;
   options.deadline = context->deadline_;
   options.wait_for_ready = context->wait_for_ready_;
-  if (!done_on_other_thread) options.next_wait = NextWait::kAtOnce;
+  options.next_wait =
+      done_on_other_thread ? NextWait::kUnknown : NextWait::kAtOnce;
+  options.quick = !done_on_other_thread;
   const CallHandle handle =
       ABSL_PREDICT_FALSE(frame.growing != nullptr)
           ? StartInParts(options, std::move(frame), request)
@@ -191,13 +193,64 @@ ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::Done(bool elsewhere) {
   }
 }
 
+// It has a small message that is parsed as it is, and nothing else.
+inline bool ClientUnaryCall::IsUsual(const IncomingFrame& frame) const {
+  return came_ == 0 && frame.has_message &&
+         frame.status_code == StatusCode::OK && frame.message.is_one_buffer() &&
+         frame.message.size() <= kLargeBytes && frame.header.empty() &&
+         frame.attachment.empty();
+}
+
+inline bool ClientUnaryCall::has_started() const {
+  return (context_->phase_.load(std::memory_order_acquire) &
+          ClientContext::kStarted) != 0;
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ClientUnaryCall::TakeUsualAnswer(
+    IncomingFrame& frame, const CallOutcome& outcome) {
+  auto* const response = response_.lite();
+  if (ABSL_PREDICT_FALSE(response == nullptr || !IsUsual(frame) ||
+                         !has_started())) {
+    TakeUnusualAnswer(frame, outcome);
+    return false;
+  }
+  if (ABSL_PREDICT_FALSE(!ParseInLine(frame.message.only().view(), response))) {
+    EndMalformed(frame, outcome);
+    return false;
+  }
+  came_ = kAll;
+  return true;
+}
+
+inline void ClientUnaryCall::End() {
+  context_->may_have_run_ = true;
+  context_->phase_.store(ClientContext::kStarted | ClientContext::kOver,
+                         std::memory_order_relaxed);
+}
+
+void ClientUnaryCall::OnLastFrame(IncomingFrame& frame,
+                                  const CallOutcome& outcome) {
+  if (!TakeUsualAnswer(frame, outcome)) return;
+  OnInitialMetadata();
+  End();
+  OnDone();
+}
+
+ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::TakeUnusualAnswer(
+    IncomingFrame& frame, const CallOutcome& outcome) {
+  CallSink::OnLastFrame(frame, outcome);
+}
+
+ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::EndMalformed(
+    const IncomingFrame& frame, const CallOutcome& outcome) {
+  RefuseMalformed(frame);
+  OnClosed(outcome);
+}
+
 void ClientUnaryCall::OnFrame(IncomingFrame& frame) {
   auto* const response = response_.lite();
-  if (ABSL_PREDICT_FALSE(response == nullptr || came_ != 0 || !frame.end ||
-                         frame.status_code != StatusCode::OK ||
-                         !frame.has_message || !frame.message.is_one_buffer() ||
-                         frame.message.size() > kLargeBytes ||
-                         !frame.header.empty() || !frame.attachment.empty())) {
+  if (ABSL_PREDICT_FALSE(response == nullptr || !frame.end ||
+                         !IsUsual(frame))) {
     return AcceptUnusual(frame);
   }
   if (ABSL_PREDICT_FALSE(!ParseInLine(frame.message.only().view(), response))) {
@@ -319,15 +372,10 @@ void ClientUnaryCall::Fail() {
 }
 
 void ClientUnaryCall::OnClosed(const CallOutcome& outcome) {
-  ClientContext& context = *context_;
-  if (ABSL_PREDICT_FALSE(came_ != kAll ||
-                         (context.phase_.load(std::memory_order_acquire) &
-                          ClientContext::kStarted) == 0)) {
+  if (ABSL_PREDICT_FALSE(came_ != kAll || !has_started())) {
     return CloseUnusual(outcome);
   }
-  context.may_have_run_ = true;
-  context.phase_.store(ClientContext::kStarted | ClientContext::kOver,
-                       std::memory_order_relaxed);
+  End();
   OnDone();
 }
 
@@ -389,6 +437,11 @@ class BlockingCall final : public ClientUnaryCall {
     return OnItsThread() && CallbackScope::innermost() == scope_ &&
            has_protobuf_response();
   }
+  void OnLastFrame(IncomingFrame& frame, const CallOutcome& outcome) override {
+    if (!TakeUsualAnswer(frame, outcome)) return;
+    End();
+    OnDone();
+  }
   void DecodeLarge(MessageRef response);
   bool OnItsThread() const { return CallbackScope::ThisThread() == thread_; }
   void OnDone() override {
@@ -399,8 +452,6 @@ class BlockingCall final : public ClientUnaryCall {
     }
   }
   void DoneElsewhere() override { done_.Set(); }
-  bool IsQuick() const override { return true; }
-
   // The one that waits, and the callback in which it does.
   const void* const thread_ = CallbackScope::ThisThread();
   const CallbackScope* const scope_ = CallbackScope::innermost();

@@ -12,8 +12,10 @@
 // The order of things, for a call that goes well:
 //
 //   Start        encodes, transport->StartCall
-//   OnFrame      decodes into the response          \  on the thread that
-//   OnClosed     OnDone                             /  drives the transport
+//   OnLastFrame  decodes into the response, OnDone; on the thread that drives
+//                the transport
+//
+// or instead of the latter OnFrame, any number of times, and OnClosed.
 //
 // OnClosed may come before Start returns. Then Start's thread calls OnDone, so
 // that nothing touches the call, its context or the user's objects after
@@ -55,6 +57,7 @@ class ClientUnaryCall : public CallSink {
   void OnFrame(IncomingFrame& frame) final;
   void OnPeer(std::string_view peer) final;
   void OnClosed(const CallOutcome& outcome) final;
+  void OnLastFrame(IncomingFrame& frame, const CallOutcome& outcome) override;
 
  protected:
   ClientUnaryCall() = default;
@@ -69,7 +72,8 @@ class ClientUnaryCall : public CallSink {
   //
   // `done_on_other_thread`: OnDone never runs on the stack of this function (it
   // may call the user back, and the user may hold locks here). Without it, the
-  // caller must call the transport's Wait next (NextWait::kAtOnce).
+  // caller must call the transport's Wait next (NextWait::kAtOnce), and OnDone
+  // is quick.
   // REQUIRES: `target` has a transport.
   void Start(const CallTarget& target, uint32_t method, ClientContext* context,
              ConstMessageRef request, MessageRef response,
@@ -79,6 +83,11 @@ class ClientUnaryCall : public CallSink {
   void StartInLine(const CallTarget& target, uint32_t method,
                    ClientContext* context, ConstMessageRef request,
                    MessageRef response, bool done_on_other_thread);
+
+  // For OnLastFrame of subclasses, in line: it, but for OnInitialMetadata, End
+  // and OnDone, which then follow in this order. False: it did all.
+  bool TakeUsualAnswer(IncomingFrame& frame, const CallOutcome& outcome);
+  void End();
 
   const Status& status() const { return status_; }
   Status TakeStatus() { return std::move(status_); }
@@ -119,11 +128,15 @@ class ClientUnaryCall : public CallSink {
   bool AcceptHeader(const IncomingFrame& frame, bool first);
   bool AcceptResponse(IncomingFrame& frame);
   void RefuseMalformed(const IncomingFrame& frame);
+  void TakeUnusualAnswer(IncomingFrame& frame, const CallOutcome& outcome);
+  void EndMalformed(const IncomingFrame& frame, const CallOutcome& outcome);
   bool ParseArriving(ArrivingMessage& message);
   // Ends the call with status_, whatever else comes.
   void Fail();
   void CloseUnusual(const CallOutcome& outcome);
 
+  bool IsUsual(const IncomingFrame& frame) const;
+  bool has_started() const;
   bool has(uint8_t what) const { return (came_ & what) != 0; }
 
   // Bits of came_.

@@ -70,7 +70,7 @@ RoutedCall::RoutedCall(std::shared_ptr<CallEnvironment> environment,
       options_(options),
       handle_(handle),
       sink_(sink),
-      quick_(sink->IsQuick()),
+
       retries_(environment_->retries && config.retry.has_value()
                    ? &*config.retry
                    : nullptr,
@@ -362,6 +362,7 @@ void RoutedCall::Open(NextFrame& next) {
   options.deadline = options_.deadline;
   options.wait_for_ready = WaitForReady::kNo;
   options.next_wait = NextWaitFor(*next.transport);
+  options.quick = options_.quick;
   const CallHandle handle =
       next.transport->StartCall(options, std::move(next.frame), this);
   absl::Status cancel;
@@ -487,7 +488,7 @@ void RoutedCall::Finish(CallOutcome outcome) {
 }
 
 void RoutedCall::FinishElsewhere(CallOutcome outcome) {
-  if (quick_) return Finish(std::move(outcome));
+  if (options_.quick) return Finish(std::move(outcome));
   absl::AnyInvocable<void()> finish = [self = shared_from_this(), outcome] {
     self->Finish(outcome);
   };

@@ -80,7 +80,6 @@ class RoutedCall final : public CallSink,
   void OnFrame(IncomingFrame& frame) override;
   void OnSent() override;
   void OnClosed(const CallOutcome& outcome) override;
-  bool IsQuick() const override { return quick_; }
 
   // ---- Balancer::Waiter.
 
@@ -146,7 +145,6 @@ class RoutedCall final : public CallSink,
   const CallOptions options_;
   const CallHandle handle_;
   CallSink* const sink_;
-  const bool quick_;
 
   absl::Mutex mutex_;
   Phase phase_ ABSL_GUARDED_BY(mutex_) = Phase::kWaiting;

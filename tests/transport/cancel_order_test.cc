@@ -87,7 +87,6 @@ struct HoldUp final : rpc::CallSink {
     began.Set();
     EXPECT_TRUE(may_end.WaitUntil(absl::Now() + kPatience));
   }
-  bool IsQuick() const override { return true; }
 
   rpc::Event began;
   rpc::Event may_end;
@@ -118,7 +117,9 @@ TEST(CancelOrderTest, WhatIsCancelledFirstIsNotAnswered) {
   // Whether the server hears of it before it ends is all the same.
   HoldUp hold_up;
   client->StartCall(
-      {.method = method, .deadline = absl::Now() + absl::Milliseconds(200)},
+      {.method = method,
+       .deadline = absl::Now() + absl::Milliseconds(200),
+       .quick = true},
       OnlyFrame(), &hold_up);
 
   EXPECT_TRUE(hold_up.began.WaitUntil(absl::Now() + kPatience));
