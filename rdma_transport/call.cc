@@ -22,16 +22,13 @@ void Call::DropRest() {
   Unlink();
   inbox.clear();
   held_back.reset();
-  outcome.status = absl::OkStatus();
+  outcome = rpc::CallOutcome();
+  cut_off.store(false, std::memory_order_relaxed);
 }
 
 rpc::CallHandle CallTable::NewAlias() {
   static std::atomic<uint64_t> next{1};
   return {kAliasBit | next.fetch_add(1, std::memory_order_relaxed)};
-}
-
-uint32_t CallTable::PollerNumberOf(rpc::CallHandle handle) {
-  return static_cast<uint32_t>(handle.value) >> kIndexBits;
 }
 
 Call* CallTable::Create(rpc::CallHandle alias) {

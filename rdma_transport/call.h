@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -39,22 +39,45 @@ class CallOwner {
   ~CallOwner() = default;
 };
 
-// What a call begins with anew each time; see Call.
-struct CallState {
+// A method as a server's connection knows it.
+struct ServerMethod {
+  std::string path;
+  const void* token;  // rpc::ServerSink::OnMethod's
+};
+
+// What is set before anybody looks, each time that the call is used.
+struct CallIdentity {
   rpc::CallHandle handle;
-  rpc::CallHandle alias;          // or none; see CallTable::SetForGuests
-  rpc::CallSink* sink = nullptr;  // null on a server until OnCall returned
   CallOwner* owner = nullptr;
-  Connection* connection = nullptr;  // null: not sent yet, or cut off
+  // Of its connection, once it has one.
   uint32_t slot = 0;
   uint32_t sequence = 0;
   absl::Time deadline = absl::InfiniteFuture();
-  // Client: what is left until then, when it is about to be sent; 0: no
+  const ServerMethod* method = nullptr;  // server
+  // Client: parameters that a call keeps until it is sent.
+  uint32_t method_index = 0;
+  rpc::WaitForReady wait_for_ready = rpc::WaitForReady::kDefault;
+  Call* next_ready = nullptr;  // of the ready ones, or of the free
+};
+
+// What a call begins with anew each time; see Call. Next to each other, what is
+// zero is cleared in few steps.
+struct CallState {
+  rpc::CallHandle alias;             // or none; see CallTable::SetForGuests
+  rpc::CallSink* sink = nullptr;     // null on a server until OnCall returned
+  Connection* connection = nullptr;  // null: not sent yet, or cut off
+  Connection* pinned = nullptr;      // server: kept while OnCall uses its names
+  // Client: what is left until the deadline, when it is about to be sent; 0: no
   // deadline.
   uint64_t timeout_us = 0;
+  // Server: the request was offered and not yet said done. The key to
+  // invalidate with whatever says so is done_rkey (0: none).
+  uint32_t done_rkey = 0;
+  bool owes_done = false;
+
+  bool live = false;  // CallTable's
   bool is_client = false;
   bool quick_sink = false;
-  rpc::WaitForReady wait_for_ready = rpc::WaitForReady::kDefault;
 
   // Protocol state.
   bool open_sent = false;  // client: the peer may know the call
@@ -64,11 +87,8 @@ struct CallState {
 
   // Flow control of a stream, in bytes; see docs/flow_control.md. What this
   // side may send and what the peer may; at or below 0: nothing.
-  int64_t send_window = kStreamWindow;
-  int64_t receive_window = kStreamWindow;
-  int64_t window_size = kStreamWindow;  // of what the peer may send
-  bool was_held_back = false;           // a frame waited for send_window
-  bool window_is_wanted = false;        // the peer's did
+  bool was_held_back = false;     // a frame waited for send_window
+  bool window_is_wanted = false;  // the peer's did
 
   // Delivery. While `busy`, a callback runs, perhaps on a thread that no longer
   // drives; what happens meanwhile waits in the inbox.
@@ -76,24 +96,14 @@ struct CallState {
   bool queued = false;  // on the poller's ready list
   bool closed =
       false;  // `outcome` is decided; the last callback is due or done
-  // Server: the request was offered and not yet said done. The key to
-  // invalidate with whatever says so is done_rkey (0: none).
-  bool owes_done = false;
-  uint32_t done_rkey = 0;
   uint32_t sent_count = 0;  // OnSent callbacks that are due
-  // Client: parameters that a call keeps until it is sent.
-  uint32_t method_index = 0;
-  Call* next_ready = nullptr;  // of the ready ones, or of the free
-  bool live = false;           // CallTable's
 
-  // Server.
-  const void* method = nullptr;
-  std::string_view path;         // the connection's dictionary's
-  std::string_view peer;         // the connection's
-  Connection* pinned = nullptr;  // kept while OnCall uses the two
+  int64_t send_window = kStreamWindow;
+  int64_t receive_window = kStreamWindow;
+  int64_t window_size = kStreamWindow;  // of what the peer may send
 };
 
-struct Call final : public Timer, public CallState {
+struct Call final : public Timer, public CallIdentity, public CallState {
   HeldFrames inbox;  // almost always empty
   // Frames that wait for send_window, or for a connection; null: none.
   std::unique_ptr<std::deque<OwnedFrame>> held_back;
@@ -112,8 +122,7 @@ struct Call final : public Timer, public CallState {
   void Reset() {
     static constexpr CallState kFresh;
     static_cast<CallState&>(*this) = kFresh;
-    outcome.may_have_run = true;
-    cut_off.store(false, std::memory_order_relaxed);
+    // Of a call that ended in order, the rest is so.
     if (scheduled() || !inbox.empty() || held_back != nullptr ||
         !outcome.status.ok()) [[unlikely]] {
       DropRest();
@@ -142,14 +151,16 @@ class CallTable {
 
   static rpc::CallHandle NewAlias();
   // Of a handle that a table made; no alias.
-  static uint32_t PollerNumberOf(rpc::CallHandle handle);
+  static uint32_t PollerNumberOf(rpc::CallHandle handle) {
+    return static_cast<uint32_t>(handle.value) >> kIndexBits;
+  }
 
   // A fresh call with its handle set.
   Call* Create() {
     if (free_ == nullptr) [[unlikely]]
       AddFree();
     Call* const call = free_;
-    free_ = std::exchange(call->next_ready, nullptr);
+    free_ = call->next_ready;
     call->live = true;
     ++live_;
     return call;
@@ -171,9 +182,8 @@ class CallTable {
   void Destroy(Call* call) {
     if (call->alias) [[unlikely]]
       Forget(call->alias);
-    const rpc::CallHandle handle = HandleAfter(call->handle);
     call->Reset();
-    call->handle = handle;
+    call->handle = HandleAfter(call->handle);
     call->next_ready = free_;
     free_ = call;
     --live_;

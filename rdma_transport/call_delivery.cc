@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/base/attributes.h"
+#include "rdma_transport/call_opening.h"
 #include "rdma_transport/connection.h"
 
 namespace rdma {
@@ -98,9 +99,7 @@ void CallDelivery::Close(Call& call, rpc::CallOutcome outcome) {
   CloseInOrder(call);
 }
 
-void CallDelivery::CloseInOrder(Call& call) {
-  if (call.closed) return;
-  CloseAfterLastFrame(call);
+ABSL_ATTRIBUTE_NOINLINE void CallDelivery::DropRest(Call& call) {
   call.inbox.clear();
   call.sent_count = 0;
   if (!call.busy) poller_->MakeReady(&call);
@@ -142,40 +141,19 @@ void CallDelivery::DeliverFrame(Call& call, rpc::IncomingFrame& frame) {
 
 void CallDelivery::DeliverOpen(Call& call, rpc::IncomingFrame& frame,
                                ArrivingMessage* arriving) {
-  call.busy = true;
-  call.pinned = call.connection;
-  call.pinned->Pin();
-  rpc::ServerSink::Call info;
-  info.handle = call.handle;
-  info.method = call.method;
-  info.path = call.path;
-  info.deadline = call.deadline;
-  info.peer = call.peer;
-  info.cut_off = &call.cut_off;
-  rpc::CallSink* sink = nullptr;
-  const auto open = [&] {
-    sink = server_sink_->OnCall(info, frame);
-    if (arriving != nullptr) [[unlikely]]
-      arriving->StopParsing();
-  };
-  if (poller_->RunCallback(/*quick=*/false, open)) {
-    AfterOpen(call, sink, /*at_tail=*/true);
-  } else {
-    poller_->Run(
-        [this, &call, sink] { AfterOpen(call, sink, /*at_tail=*/false); });
-  }
+  DeliverOpenInLine(call, frame, arriving);
 }
 
-inline void CallDelivery::AfterOpen(Call& call, rpc::CallSink* sink,
-                                    bool at_tail) {
+ABSL_ATTRIBUTE_NOINLINE void CallDelivery::AfterOpenLater(Call& call,
+                                                          rpc::CallSink* sink) {
+  poller_->Run(
+      [this, &call, sink] { AfterOpen(call, sink, /*at_tail=*/false); });
+}
+
+void CallDelivery::AfterOpen(Call& call, rpc::CallSink* sink, bool at_tail) {
   std::exchange(call.pinned, nullptr)->Unpin();
-  const bool for_nobody = sink == rpc::CallSink::Nobody();
-  if (for_nobody && call.closed) [[likely]] {
-    assert(!call.queued && call.inbox.empty());
-    return Destroy(call);
-  }
   call.sink = sink;
-  call.quick_sink = for_nobody || (sink != nullptr && sink->IsQuick());
+  call.quick_sink = sink != nullptr && sink->IsQuick();
   AfterCallback(call, at_tail);
 }
 

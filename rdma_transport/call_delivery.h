@@ -11,6 +11,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/base/optimization.h"
 #include "rdma_transport/arriving_message.h"
 #include "rdma_transport/call.h"
 #include "rdma_transport/poller.h"
@@ -34,15 +35,18 @@ class CallDelivery final : public CallDeliverer {
   // DeliverArriving on this thread.
   bool TakesArriving(const Call& call) const {
     return call.is_client ? call.sink->ParsesWhatArrives()
-                          : server_sink_->ParsesWhatArrives(call.method);
+                          : server_sink_->ParsesWhatArrives(call.method->token);
   }
 
-  // Where one of these four returns, the turnstile may be lost: it must be the
+  // Where one of these five returns, the turnstile may be lost: it must be the
   // caller's last action.
 
   // Delivers a server's new call, with its first frame.
   void DeliverOpen(Call& call, rpc::IncomingFrame& frame,
                    ArrivingMessage* arriving = nullptr);
+  // The same, in the caller: call_opening.h.
+  void DeliverOpenInLine(Call& call, rpc::IncomingFrame& frame,
+                         ArrivingMessage* arriving = nullptr);
   // Delivers a further frame now if nothing is before it, else later.
   void DeliverOrHold(Call& call, rpc::IncomingFrame& frame);
 
@@ -77,7 +81,14 @@ class CallDelivery final : public CallDeliverer {
   void Close(Call& call, rpc::CallOutcome outcome);
 
   // The same with OK, for a server's call that was answered.
-  void CloseInOrder(Call& call);
+  void CloseInOrder(Call& call) {
+    if (call.closed) return;
+    CloseAfterLastFrame(call);
+    if (ABSL_PREDICT_FALSE(!call.busy || !call.inbox.empty() ||
+                           call.sent_count != 0)) {
+      DropRest(call);
+    }
+  }
 
   // The same for a call whose last frame is about to be delivered, in order:
   // DeliverLast, DeliverOrHold or Complete must follow.
@@ -100,6 +111,7 @@ class CallDelivery final : public CallDeliverer {
   void DeliverFrame(Call& call, rpc::IncomingFrame& frame);
   void DeliverClosed(Call& call);
   void AfterOpen(Call& call, rpc::CallSink* sink, bool at_tail);
+  void AfterOpenLater(Call& call, rpc::CallSink* sink);
   // `at_tail`: as the caller's last action, so that a callback may follow.
   void AfterCallback(Call& call, bool at_tail);
   void Destroy(Call& call) {
@@ -109,6 +121,8 @@ class CallDelivery final : public CallDeliverer {
   }
   bool DeliverLastSlowly(Call& call, rpc::IncomingFrame& frame);
   void DestroyLater(Call& call);
+  // Of a call that is closed: but for its last callback.
+  void DropRest(Call& call);
   void TellDrained();
   bool HasEvent(const Call& call) const;
 

@@ -79,6 +79,10 @@ absl::StatusOr<std::unique_ptr<ClientPoller>> ClientPoller::Create(
   return result;
 }
 
+bool ClientPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame& frame) {
+  return SendInLine(handle, frame);
+}
+
 void ClientPoller::HoldBack(Call& call, rpc::OutgoingFrame& frame) {
   if (!call.closed && !call.open_sent && !call.sent_end) call.HoldBack(frame);
 }

@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/base/attributes.h"
 #include "absl/status/statusor.h"
 #include "rdma_transport/call_delivery.h"
+#include "rdma_transport/call_sending.h"
 #include "rdma_transport/connection.h"
 #include "rdma_transport/device_context.h"
 #include "rdma_transport/poller.h"
@@ -20,16 +22,22 @@ struct ClientPoller {
   std::unique_ptr<Poller> poller;
 
   // What transports do with calls, on the driver's thread: rpc/transport.h.
-  bool Send(rpc::CallHandle handle, rpc::OutgoingFrame& frame) {
+  bool Send(rpc::CallHandle handle, rpc::OutgoingFrame& frame);
+  // The same, in the caller.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool SendInLine(rpc::CallHandle handle,
+                                               rpc::OutgoingFrame& frame) {
     Call* const call = poller->calls().Find(handle);
-    if (call == nullptr) return false;
+    if (call == nullptr) [[unlikely]]
+      return false;
     if (call->connection == nullptr) [[unlikely]] {
       HoldBack(*call, frame);
       return false;
     }
-    const bool sent = call->connection->SendData(*call, frame) && !frame.end;
-    if (sent && !frame.sent_by_result) delivery.Sent(*call);
-    return sent && frame.sent_by_result;
+    const bool sent =
+        call->connection->SendDataInLine(*call, frame) && !frame.end;
+    if (!sent) return false;
+    if (!frame.sent_by_result) delivery.Sent(*call);
+    return frame.sent_by_result;
   }
   void Release(rpc::CallHandle handle, uint64_t window_bytes, bool drained);
 

@@ -95,9 +95,13 @@ class Connection final : public PolledConnection,
 
   // Client: opens `call` with its first frame. May close the call.
   void OpenCall(Call& call, rpc::OutgoingFrame& frame);
+  // The same, in the caller: call_sending.h.
+  void OpenCallInLine(Call& call, rpc::OutgoingFrame& frame);
   // Sends a further frame; a server's `end` ends the call. True: it is sent;
   // else the call's sink hears OnSent, unless it is the last.
   bool SendData(Call& call, rpc::OutgoingFrame& frame);
+  // The same for a call of this connection, in the caller: call_sending.h.
+  bool SendDataInLine(Call& call, rpc::OutgoingFrame& frame);
   // The call's application has taken so much; see ClientTransport::Release.
   void Release(Call& call, uint64_t window_bytes, bool drained);
   // Client: the call's last frame is about to be delivered.
@@ -207,11 +211,6 @@ class Connection final : public PolledConnection,
   };
   enum class PostResult { kPosted, kBlocked };
 
-  struct Method {
-    std::string path;
-    const void* token;
-  };
-
   // Calls a function of the connection's.
   template <void (Connection::*kFunction)()>
   class ConnectionTimer final : public Timer {
@@ -235,10 +234,14 @@ class Connection final : public PolledConnection,
   bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
   // These return as SendData does, and so does Submit.
   bool SendNow(Call& call, rpc::OutgoingFrame& frame);
+  bool MaySend(Call& call, rpc::OutgoingFrame& frame);
   bool SendSlowly(Call& call, rpc::OutgoingFrame& frame);
   bool SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
   void AfterOpening(Call& call, rpc::OutgoingFrame& frame, bool sent);
+  static int64_t WindowBytesOf(const rpc::OutgoingFrame& frame);
+  static void Gather(const rpc::OutgoingFrame& frame, std::byte* to);
   void AfterAnswer(Call& call);
+  void EndAnswered(const Call& call);
   void SendHeldBack(Call& call);
   void GrantStreamWindow(const Call& call, int64_t bytes);
   void SendWindow(const OfferKey& key, uint32_t bytes);
@@ -386,11 +389,15 @@ class Connection final : public PolledConnection,
     ++live_calls_;
   }
   void AddSlots(size_t count);
-  void DetachCall(Call& call) {
-    if (call.connection != this) return;
+  // DetachCall of a server's call, which is this connection's.
+  void DetachServerCall(Call& call) {
     slots_[call.slot] = nullptr;
     call.connection = nullptr;
     --live_calls_;
+  }
+  void DetachCall(Call& call) {
+    if (call.connection != this) return;
+    DetachServerCall(call);
     if (!is_client_) return;
     free_slots_.push_back(call.slot);
     if (state_ == State::kUp) owner_->OnCallGone(*this);
@@ -485,7 +492,7 @@ class Connection final : public PolledConnection,
   // endpoint's; server: what they are.
   std::vector<uint32_t> method_numbers_;
   uint32_t next_method_number_ = 0;
-  std::vector<std::unique_ptr<Method>> methods_;  // calls refer to their paths
+  std::vector<std::unique_ptr<ServerMethod>> methods_;  // calls refer to them
   MethodLimit method_limit_;
 
   struct WaitingRead {

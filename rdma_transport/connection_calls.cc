@@ -1,7 +1,5 @@
 // The calls of a connection: opening them, sending their frames as far as
 // windows allow, and ending them.
-#include <arpa/inet.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -11,6 +9,7 @@
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/status/status.h"
+#include "rdma_transport/call_sending.h"
 #include "rdma_transport/connection.h"
 
 namespace rdma {
@@ -18,105 +17,26 @@ namespace {
 
 constexpr char kShuttingDown[] = "the server is shutting down";
 
+}  // namespace
+
 // As FrameView::WindowBytes has it.
-int64_t WindowBytesOf(const rpc::OutgoingFrame& frame) {
+int64_t Connection::WindowBytesOf(const rpc::OutgoingFrame& frame) {
   return kFrameWindow +
          static_cast<int64_t>(frame.header.size() + frame.small_message.size() +
                               frame.message.size() + frame.attachment.size());
 }
 
-void Gather(const rpc::OutgoingFrame& frame, std::byte* to) {
+void Connection::Gather(const rpc::OutgoingFrame& frame, std::byte* to) {
   for (const auto& part : {frame.header, frame.small_message}) {
     if (!part.empty()) std::memcpy(to, part.data(), part.size());
     to += part.size();
   }
 }
 
-static_assert(kFramePrefixBytes + kOpenExtraBytes <= rpc::kSmallMessageRoom);
-
-}  // namespace
-
 void Connection::AddSlots(size_t count) { slots_.resize(count, nullptr); }
 
-// The usual case: the whole of what a call has to say is small, and nothing is
-// in its way. Does what SendFrame would, without getting ready for anything
-// else. False: not so, and nothing happened.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
-    FrameKind kind, Call& call, const rpc::OutgoingFrame& frame) {
-  const bool opens = kind == FrameKind::kOpen;
-  const size_t front_bytes =
-      kFramePrefixBytes + (opens ? kOpenExtraBytes : 0) + frame.header.size();
-  const size_t frame_bytes = front_bytes + frame.small_message.size();
-  if (ABSL_PREDICT_FALSE(state_ != State::kUp || frame_bytes > at_once_limit_ ||
-                         !frame.message.empty() || !frame.attachment.empty() ||
-                         starved_ || !queue_.empty() ||
-                         !send_credits_.CanSend() || !send_queue_.HasRoom(1))) {
-    return false;
-  }
-  FrameFields fields;
-  if (opens) {
-    if (call.method_index >= method_numbers_.size()) return false;
-    const uint32_t known = method_numbers_[call.method_index];
-    if (known == 0) return false;
-    fields.detail = known - 1;
-    fields.timeout_us = call.timeout_us;
-  } else {
-    if (call.owes_done || call.was_held_back) return false;
-    fields.detail = frame.status_code;
-  }
-  fields.kind = kind;
-  fields.flags = (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
-  fields.slot = call.slot;
-  fields.call_sequence = call.sequence;
-  fields.credits = GrantCredits();
-  fields.header_bytes = static_cast<uint16_t>(frame.header.size());
-  fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
-
-  std::byte scratch[kMaxInlineBytes];
-  std::byte* bytes = scratch;
-  if (frame.header.empty() && front_bytes <= frame.small_message_room)
-      [[likely]] {
-    bytes = const_cast<std::byte*>(frame.small_message.data()) - front_bytes;
-  } else {
-    Gather(frame, scratch + front_bytes - frame.header.size());
-  }
-  EncodePrefix(fields, bytes);
-  ibv_sge sge = {reinterpret_cast<uint64_t>(bytes),
-                 static_cast<uint32_t>(frame_bytes), 0};
-  ibv_send_wr wr;
-  bool signaled = false;
-  send_queue_.Push(&signaled, &wr.wr_id);
-  wr.next = nullptr;
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_SEND_WITH_IMM;
-  wr.send_flags = IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0);
-  wr.imm_data = htonl(EncodeTag(fields));
-  call.sent_end = frame.end;
-  if (!PostWorkRequests(&wr)) return true;
-  ++sent_frames_;
-  answer_due_ = false;
-  send_credits_.Spend();
-  call.open_sent = true;
-  if (frame.has_message) poller_->counters().eager_messages_sent.Add(1);
-  return true;
-}
-
 void Connection::OpenCall(Call& call, rpc::OutgoingFrame& frame) {
-  uint32_t slot;
-  if (free_slots_.empty()) {
-    slot = static_cast<uint32_t>(slots_.size());
-  } else {
-    slot = free_slots_.back();
-    free_slots_.pop_back();
-  }
-  call.sequence = next_sequence_++;
-  AttachCall(call, slot);
-  if (!frame.end) call.send_window -= WindowBytesOf(frame);
-  const bool sent = SendAtOnce(FrameKind::kOpen, call, frame);
-  if (!sent || !frame.end || call.held_back != nullptr) [[unlikely]] {
-    AfterOpening(call, frame, sent);
-  }
+  OpenCallInLine(call, frame);
 }
 
 void Connection::AfterOpening(Call& call, rpc::OutgoingFrame& frame,
@@ -134,15 +54,6 @@ void Connection::AfterOpening(Call& call, rpc::OutgoingFrame& frame,
   if (call.held_back != nullptr) SendHeldBack(call);
 }
 
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendNow(
-    Call& call, rpc::OutgoingFrame& frame) {
-  if (!frame.end) call.send_window -= WindowBytesOf(frame);
-  bool sent = SendAtOnce(FrameKind::kData, call, frame);
-  if (!sent) sent = SendSlowly(call, frame);
-  if (frame.end && !is_client_ && call.connection == this) AfterAnswer(call);
-  return sent;
-}
-
 ABSL_ATTRIBUTE_NOINLINE bool Connection::SendSlowly(Call& call,
                                                     rpc::OutgoingFrame& frame) {
   Outgoing out;
@@ -157,8 +68,8 @@ ABSL_ATTRIBUTE_NOINLINE bool Connection::SendSlowly(Call& call,
   return SendFrame(call, frame, out);
 }
 
-// A server's call is over.
-inline void Connection::AfterAnswer(Call& call) {
+// Of one whose client has not sent everything, or may still read.
+ABSL_ATTRIBUTE_NOINLINE void Connection::EndAnswered(const Call& call) {
   if (!call.received_end) {
     answered_early_.resize(slots_.size());
     answered_early_[call.slot] = call.sequence;
@@ -166,14 +77,13 @@ inline void Connection::AfterAnswer(Call& call) {
   if (!offers_.empty()) {
     ExpireOffers({call.slot, call.sequence}, /*wanted=*/true);
   }
-  DetachCall(call);
-  delivery_->CloseInOrder(call);
 }
 
-bool Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
-  if (call.connection != this || call.sent_end) return false;
-  // Where frames are held back, there is no window; see SendHeldBack.
-  if (call.send_window <= 0) [[unlikely]] {
+// False: it waits. Where frames are held back, there is no window; see
+// SendHeldBack.
+ABSL_ATTRIBUTE_NOINLINE bool Connection::MaySend(Call& call,
+                                                 rpc::OutgoingFrame& frame) {
+  if (call.send_window <= 0) {
     const bool needs_window =
         !frame.end || frame.has_message || !frame.attachment.empty();
     if (needs_window || call.held_back != nullptr) {
@@ -182,13 +92,16 @@ bool Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
       return false;
     }
   }
-  const bool reading = !reads_.empty() || !waiting_reads_.empty();
-  if (reading && frame.end && IsReadingFor(call)) [[unlikely]] {
+  if (frame.end && IsReadingFor(call)) {
     call.HoldBack(frame);
     AbandonReads(call.handle);
     return false;
   }
-  return SendNow(call, frame);
+  return true;
+}
+
+bool Connection::SendData(Call& call, rpc::OutgoingFrame& frame) {
+  return call.connection == this && SendDataInLine(call, frame);
 }
 
 void Connection::SendHeldBack(Call& call) {

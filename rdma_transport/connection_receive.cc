@@ -8,6 +8,7 @@
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "absl/strings/str_cat.h"
+#include "rdma_transport/call_opening.h"
 #include "rdma_transport/connection.h"
 #include "rdma_transport/wc_status.h"
 #include "rpc/logging.h"
@@ -113,7 +114,7 @@ void Connection::OnRequest(const ibv_wc& wc, rpc::Buffer&& buffer) {
   call->received_end = true;
   if (frame.timeout_us != 0) SetTimeout(*call, frame.timeout_us);
   rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
-  delivery_->DeliverOpen(*call, incoming);
+  delivery_->DeliverOpenInLine(*call, incoming);
 }
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakesOnlyMessage(
@@ -257,7 +258,8 @@ inline const char* Connection::DefineMethod(const FrameView& view) {
       return "too many methods";
     }
     method_limit_.Add(view.fields.method_path);
-    Method& method = *methods_.emplace_back(std::make_unique<Method>());
+    ServerMethod& method =
+        *methods_.emplace_back(std::make_unique<ServerMethod>());
     method.path = std::string(view.fields.method_path);
     method.token = owner_->OnMethod(method.path);
     return nullptr;
@@ -267,13 +269,11 @@ inline const char* Connection::DefineMethod(const FrameView& view) {
 
 inline Call* Connection::CreateServerCall(uint32_t method_number, uint32_t slot,
                                           uint32_t sequence) {
-  const Method& method = *methods_[method_number];
   Call* const call = poller_->calls().Create();
   call->owner = owner_;
   call->sequence = last_opened_ = sequence;
-  call->method = method.token;
-  call->path = method.path;
-  call->peer = peer_name_;
+  call->deadline = absl::InfiniteFuture();
+  call->method = methods_[method_number].get();
   call->open_sent = true;
   AttachCall(*call, slot);
   return call;

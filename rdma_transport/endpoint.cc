@@ -60,9 +60,37 @@ std::string_view Endpoint::PathOf(uint32_t method) {
 
 // ---- Calls.
 
-rpc::CallHandle Endpoint::StartCall(const rpc::CallOptions& options,
-                                    rpc::OutgoingFrame&& frame,
-                                    rpc::CallSink* sink) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Endpoint::Start(
+    Call& call, const rpc::CallOptions& options, rpc::OutgoingFrame& frame,
+    rpc::CallSink* sink) {
+  call.owner = this;
+  call.sink = sink;
+  call.is_client = true;
+  call.quick_sink = options.quick;
+  call.wait_for_ready = options.wait_for_ready;
+  call.method_index = options.method;
+  call.deadline = options.deadline;
+  if (ABSL_PREDICT_FALSE(options.next_wait == rpc::NextWait::kAsGuest)) {
+    poller_->poller->calls().SetForGuests(&call);
+  }
+  if (ABSL_PREDICT_FALSE(options.deadline != absl::InfiniteFuture()) &&
+      !SetDeadline(call)) {
+    return;
+  }
+  ++calls_opened_;
+  if (ABSL_PREDICT_TRUE(connection_ != nullptr && connection_->up() &&
+                        pending_.empty() && connection_->HasFreeSlot() &&
+                        !shut_down_)) {
+    connection_->OpenCallInLine(call, frame);
+  } else {
+    StartLater(call, frame);
+  }
+}
+
+// Flat: Poller::RunNow, of which this is the most part, would be a function.
+[[gnu::flatten]] rpc::CallHandle Endpoint::StartCall(
+    const rpc::CallOptions& options, rpc::OutgoingFrame&& frame,
+    rpc::CallSink* sink) {
   Poller& poller = *poller_->poller;
   rpc::CallHandle handle;
   const auto start = [&] {
@@ -92,35 +120,19 @@ ABSL_ATTRIBUTE_NOINLINE rpc::CallHandle Endpoint::StartElsewhere(
       [self = shared_from_this(), options, sink, handle,
        owned = std::make_unique<OwnedFrame>(std::move(frame))] {
         Call* const call = self->poller_->poller->calls().Create(handle);
-        self->Start(*call, options, owned->get(), sink);
+        self->StartWhereDriven(*call, options, owned->get(), sink);
       });
   return handle;
 }
 
-inline void Endpoint::Start(Call& call, const rpc::CallOptions& options,
-                            rpc::OutgoingFrame& frame, rpc::CallSink* sink) {
-  call.owner = this;
-  call.sink = sink;
-  call.is_client = true;
-  call.quick_sink = options.quick;
-  call.wait_for_ready = options.wait_for_ready;
-  call.method_index = options.method;
-  call.deadline = options.deadline;
-  if (ABSL_PREDICT_FALSE(options.next_wait == rpc::NextWait::kAsGuest)) {
-    poller_->poller->calls().SetForGuests(&call);
-  }
-  if (options.deadline != absl::InfiniteFuture() && !SetDeadline(call)) return;
-  ++calls_opened_;
-  if (connection_ != nullptr && connection_->up() && pending_.empty() &&
-      connection_->HasFreeSlot() && !shut_down_) [[likely]] {
-    connection_->OpenCall(call, frame);
-  } else {
-    StartLater(call, frame);
-  }
+void Endpoint::StartWhereDriven(Call& call, const rpc::CallOptions& options,
+                                rpc::OutgoingFrame& frame,
+                                rpc::CallSink* sink) {
+  Start(call, options, frame, sink);
 }
 
 // False: it has passed.
-bool Endpoint::SetDeadline(Call& call) {
+ABSL_ATTRIBUTE_NOINLINE bool Endpoint::SetDeadline(Call& call) {
   const int64_t left_ns = NsUntil(call.deadline);
   if (left_ns == 0) {
     poller_->delivery.Close(
@@ -136,7 +148,8 @@ bool Endpoint::SetDeadline(Call& call) {
 }
 
 // When there is a connection, if that is to be waited for.
-void Endpoint::StartLater(Call& call, rpc::OutgoingFrame& frame) {
+ABSL_ATTRIBUTE_NOINLINE void Endpoint::StartLater(Call& call,
+                                                  rpc::OutgoingFrame& frame) {
   if (shut_down_) {
     poller_->delivery.Close(call, {absl::CancelledError(kShutDown), false});
     return;

@@ -107,6 +107,8 @@ class Endpoint final : public ConnectionOwner,
                                  rpc::CallSink* sink);
   void Start(Call& call, const rpc::CallOptions& options,
              rpc::OutgoingFrame& frame, rpc::CallSink* sink);
+  void StartWhereDriven(Call& call, const rpc::CallOptions& options,
+                        rpc::OutgoingFrame& frame, rpc::CallSink* sink);
   bool SetDeadline(Call& call);
   void StartLater(Call& call, rpc::OutgoingFrame& frame);
   void CancelCall(Call& call, const absl::Status& reason);

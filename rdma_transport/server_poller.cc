@@ -234,10 +234,12 @@ void ServerPoller::OnCallRefused(Call& call) {
   }
 }
 
-bool ServerPoller::Send(rpc::CallHandle handle, rpc::OutgoingFrame&& frame) {
+// Flat: as Endpoint::StartCall.
+[[gnu::flatten]] bool ServerPoller::Send(rpc::CallHandle handle,
+                                         rpc::OutgoingFrame&& frame) {
   Poller& poller = *poller_->poller;
   bool sent = false;
-  const auto send = [&] { sent = poller_->Send(handle, frame); };
+  const auto send = [&] { sent = poller_->SendInLine(handle, frame); };
   if (poller.RunNow(send, /*stay=*/frame.last_act)) [[likely]]
     return sent;
   SendElsewhere(handle, frame);

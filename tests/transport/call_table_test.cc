@@ -57,7 +57,7 @@ TEST(CallTableTest, AStaleHandleFindsNothingThoughTheEntryIsReused) {
 TEST(CallTableTest, ACallStartsAfreshInReusedMemory) {
   CallTable table;
   Call* call = table.Create();
-  call->sequence = 7;
+  call->timeout_us = 7;
   call->busy = call->closed = call->received_end = true;
   call->cut_off = true;
   call->sent_count = 3;
@@ -65,7 +65,7 @@ TEST(CallTableTest, ACallStartsAfreshInReusedMemory) {
   call->outcome.status = absl::InternalError("old");
   table.Destroy(call);
   call = table.Create();
-  EXPECT_EQ(call->sequence, 0u);
+  EXPECT_EQ(call->timeout_us, 0u);
   EXPECT_FALSE(call->busy || call->closed || call->received_end);
   EXPECT_FALSE(call->cut_off);
   EXPECT_EQ(call->sent_count, 0u);

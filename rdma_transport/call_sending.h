@@ -1,0 +1,136 @@
+// How a connection sends the small frames of calls, for where most come from,
+// in line.
+#ifndef VERBENA_RDMA_TRANSPORT_CALL_SENDING_H_
+#define VERBENA_RDMA_TRANSPORT_CALL_SENDING_H_
+
+#include <arpa/inet.h>
+#include <infiniband/verbs.h>
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
+#include "rdma_transport/call.h"
+#include "rdma_transport/connection.h"
+#include "rdma_transport/frame.h"
+#include "rpc/transport.h"
+
+namespace rdma {
+
+static_assert(kFramePrefixBytes + kOpenExtraBytes <= rpc::kSmallMessageRoom);
+
+// The usual case: the whole of what a call has to say is small, and nothing is
+// in its way. Does what SendFrame would, without getting ready for anything
+// else. False: not so, and nothing happened.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
+    FrameKind kind, Call& call, const rpc::OutgoingFrame& frame) {
+  const bool opens = kind == FrameKind::kOpen;
+  const size_t front_bytes =
+      kFramePrefixBytes + (opens ? kOpenExtraBytes : 0) + frame.header.size();
+  const size_t frame_bytes = front_bytes + frame.small_message.size();
+  if (ABSL_PREDICT_FALSE(state_ != State::kUp || frame_bytes > at_once_limit_ ||
+                         !frame.message.empty() || !frame.attachment.empty() ||
+                         starved_ || !queue_.empty() ||
+                         !send_credits_.CanSend() || !send_queue_.HasRoom(1))) {
+    return false;
+  }
+  FrameFields fields;
+  if (opens) {
+    if (call.method_index >= method_numbers_.size()) return false;
+    const uint32_t known = method_numbers_[call.method_index];
+    if (known == 0) return false;
+    fields.detail = known - 1;
+    fields.timeout_us = call.timeout_us;
+  } else {
+    if (call.owes_done || call.was_held_back) return false;
+    fields.detail = frame.status_code;
+  }
+  fields.kind = kind;
+  fields.flags = (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
+  fields.slot = call.slot;
+  fields.call_sequence = call.sequence;
+  fields.credits = GrantCredits();
+  fields.header_bytes = static_cast<uint16_t>(frame.header.size());
+  fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
+
+  std::byte scratch[kMaxInlineBytes];
+  std::byte* bytes = scratch;
+  if (frame.header.empty() && front_bytes <= frame.small_message_room)
+      [[likely]] {
+    bytes = const_cast<std::byte*>(frame.small_message.data()) - front_bytes;
+  } else {
+    Gather(frame, scratch + front_bytes - frame.header.size());
+  }
+  EncodePrefix(fields, bytes);
+  ibv_sge sge = {reinterpret_cast<uint64_t>(bytes),
+                 static_cast<uint32_t>(frame_bytes), 0};
+  ibv_send_wr wr;
+  bool signaled = false;
+  send_queue_.Push(&signaled, &wr.wr_id);
+  wr.next = nullptr;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_SEND_WITH_IMM;
+  wr.send_flags = IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0);
+  wr.imm_data = htonl(EncodeTag(fields));
+  call.sent_end = frame.end;
+  if (!PostWorkRequests(&wr)) return true;
+  ++sent_frames_;
+  answer_due_ = false;
+  send_credits_.Spend();
+  call.open_sent = true;
+  if (frame.has_message) poller_->counters().eager_messages_sent.Add(1);
+  return true;
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::OpenCallInLine(
+    Call& call, rpc::OutgoingFrame& frame) {
+  uint32_t slot;
+  if (free_slots_.empty()) {
+    slot = static_cast<uint32_t>(slots_.size());
+  } else {
+    slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  call.sequence = next_sequence_++;
+  AttachCall(call, slot);
+  if (!frame.end) call.send_window -= WindowBytesOf(frame);
+  const bool sent = SendAtOnce(FrameKind::kOpen, call, frame);
+  if (!sent || !frame.end || call.held_back != nullptr) [[unlikely]] {
+    AfterOpening(call, frame, sent);
+  }
+}
+
+// A server's call is over.
+inline void Connection::AfterAnswer(Call& call) {
+  if (ABSL_PREDICT_FALSE(!call.received_end || !offers_.empty())) {
+    EndAnswered(call);
+  }
+  DetachServerCall(call);
+  delivery_->CloseInOrder(call);
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendNow(
+    Call& call, rpc::OutgoingFrame& frame) {
+  if (!frame.end) call.send_window -= WindowBytesOf(frame);
+  bool sent = SendAtOnce(FrameKind::kData, call, frame);
+  if (!sent) sent = SendSlowly(call, frame);
+  if (frame.end && !is_client_ && call.connection == this) AfterAnswer(call);
+  return sent;
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendDataInLine(
+    Call& call, rpc::OutgoingFrame& frame) {
+  if (ABSL_PREDICT_FALSE(call.sent_end)) return false;
+  if (ABSL_PREDICT_FALSE(call.send_window <= 0 || !reads_.empty() ||
+                         !waiting_reads_.empty()) &&
+      !MaySend(call, frame)) {
+    return false;
+  }
+  return SendNow(call, frame);
+}
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_CALL_SENDING_H_
