@@ -57,7 +57,8 @@ class ConnectionOwner : public CallOwner {
                                 bool was_up) = 0;
   // The peer takes no further calls on this connection.
   virtual void OnGoAway(Connection& connection) = 0;
-  // Client: a call of the connection is over, and its slot is free.
+  // Client, once it wants to hear of it (Connection::TellOfGoneCalls): a call
+  // of the connection is over, and its slot is free.
   virtual void OnCallGone(Connection& connection) = 0;
   // Client: the path of a method, which stays where it is.
   virtual std::string_view PathOf(uint32_t method) = 0;
@@ -130,6 +131,8 @@ class Connection final : public PolledConnection,
   void CloseWhenFlushed(const absl::Status& why);
 
   bool up() const { return state_ == State::kUp; }
+  // Client: its owner waits for slots from now on, or for the last call to go.
+  void TellOfGoneCalls() { tell_of_gone_calls_ = true; }
   // Whether a further call can be opened: there is a free slot.
   bool HasFreeSlot() const {
     return !free_slots_.empty() || slots_.size() < peer_max_calls_;
@@ -400,7 +403,8 @@ class Connection final : public PolledConnection,
     DetachServerCall(call);
     if (!is_client_) return;
     free_slots_.push_back(call.slot);
-    if (state_ == State::kUp) owner_->OnCallGone(*this);
+    if (tell_of_gone_calls_ && state_ == State::kUp) [[unlikely]]
+      owner_->OnCallGone(*this);
   }
   void CloseAsPeerGone();
   bool IsAnsweredInFull(const Call& call) const;
@@ -430,6 +434,7 @@ class Connection final : public PolledConnection,
   bool refusing_calls_ = false;  // server
   bool last_word_said_ = false;  // server
   uint32_t last_opened_ = 0;     // server: the sequence of the last open
+  bool tell_of_gone_calls_ = false;
   bool marker_posted_ = false;
   bool completions_lost_ = false;    // they do not tell when it has flushed
   absl::Status close_when_flushed_;  // OK: not asked for

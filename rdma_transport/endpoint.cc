@@ -161,6 +161,7 @@ ABSL_ATTRIBUTE_NOINLINE void Endpoint::StartLater(Call& call,
     return;
   }
   pending_.push_back({&call, std::make_unique<OwnedFrame>(std::move(frame))});
+  AwaitSlots();
   if (connection_ == nullptr && !failing) StartConnecting();
 }
 
@@ -224,6 +225,13 @@ void Endpoint::SendPending() {
     connection_->OpenCall(call, pending.frame->get());
   }
   sending_pending_ = false;
+  AwaitSlots();
+}
+
+void Endpoint::AwaitSlots() {
+  if (!pending_.empty() && connection_ != nullptr && connection_->up()) {
+    connection_->TellOfGoneCalls();
+  }
 }
 
 // Fails those that do not wait for a connection.
@@ -370,6 +378,7 @@ void Endpoint::OnConnectionDown(Connection& connection, const absl::Status& why,
 void Endpoint::OnGoAway(Connection& connection) {
   if (&connection != connection_) return;
   leaving_.push_back(std::exchange(connection_, nullptr));
+  connection.TellOfGoneCalls();
   poller_->poller->timers().Cancel(&idle_timer_);
   SetState(rpc::ConnectivityState::kIdle);
   if (connection.live_calls() == 0) OnCallGone(connection);

@@ -113,6 +113,8 @@ class Endpoint final : public ConnectionOwner,
   void StartLater(Call& call, rpc::OutgoingFrame& frame);
   void CancelCall(Call& call, const absl::Status& reason);
   void SendPending();
+  // Whoever waits for a connection that is up waits for a slot.
+  void AwaitSlots();
   void FailPending(const absl::Status& why);
 
   void StartConnecting();

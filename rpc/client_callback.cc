@@ -2,9 +2,11 @@
 
 #include <utility>
 
+#include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/channel_hold.h"
+#include "rpc/internal/unary_answer.h"
 
 namespace rpc::internal {
 
@@ -53,12 +55,25 @@ void ReactorCall::OnInitialMetadata() {
   reactor_.OnReadInitialMetadataDone(true);
 }
 
-void ReactorCall::OnDone() {
-  // OnDone may destroy the reactor, and this with it.
-  CallbackScope scope(this);
+// The reactor's OnDone may destroy it, and this with it.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ReactorCall::TellDone() {
   const ChannelRelease release(std::move(channel_));
   const Status status = TakeStatus();
   reactor_.OnDone(status);
+}
+
+void ReactorCall::OnLastFrame(IncomingFrame& frame,
+                              const CallOutcome& outcome) {
+  if (!TakeUsualAnswer(frame, outcome)) return;
+  CallbackScope scope(this);
+  reactor_.OnReadInitialMetadataDone(true);
+  End();
+  TellDone();
+}
+
+void ReactorCall::OnDone() {
+  CallbackScope scope(this);
+  TellDone();
 }
 
 void ReactorCall::DoneElsewhere() {

@@ -54,9 +54,12 @@ class ReactorCall final : public ClientUnaryCall, private Executor::Task {
   void BindWithoutTransport(const RpcMethod& method);
   void StartWithoutTransport();
 
+  void OnLastFrame(IncomingFrame& frame, const CallOutcome& outcome) override;
   void OnDone() override;
   void DoneElsewhere() override;
   void OnInitialMetadata() override;
+  // OnDone, within a CallbackScope.
+  void TellDone();
   void RunTask() override { OnDone(); }
 
   ClientUnaryReactor& reactor_;

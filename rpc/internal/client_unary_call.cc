@@ -13,6 +13,7 @@
 #include "rpc/internal/message_in_parts.h"
 #include "rpc/internal/protobuf_in_line.h"
 #include "rpc/internal/thrown.h"
+#include "rpc/internal/unary_answer.h"
 #include "rpc/internal/unary_over_stream.h"
 
 namespace rpc::internal {
@@ -191,41 +192,6 @@ ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::Done(bool elsewhere) {
   } else {
     OnDone();
   }
-}
-
-// It has a small message that is parsed as it is, and nothing else.
-inline bool ClientUnaryCall::IsUsual(const IncomingFrame& frame) const {
-  return came_ == 0 && frame.has_message &&
-         frame.status_code == StatusCode::OK && frame.message.is_one_buffer() &&
-         frame.message.size() <= kLargeBytes && frame.header.empty() &&
-         frame.attachment.empty();
-}
-
-inline bool ClientUnaryCall::has_started() const {
-  return (context_->phase_.load(std::memory_order_acquire) &
-          ClientContext::kStarted) != 0;
-}
-
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ClientUnaryCall::TakeUsualAnswer(
-    IncomingFrame& frame, const CallOutcome& outcome) {
-  auto* const response = response_.lite();
-  if (ABSL_PREDICT_FALSE(response == nullptr || !IsUsual(frame) ||
-                         !has_started())) {
-    TakeUnusualAnswer(frame, outcome);
-    return false;
-  }
-  if (ABSL_PREDICT_FALSE(!ParseInLine(frame.message.only().view(), response))) {
-    EndMalformed(frame, outcome);
-    return false;
-  }
-  came_ = kAll;
-  return true;
-}
-
-inline void ClientUnaryCall::End() {
-  context_->may_have_run_ = true;
-  context_->phase_.store(ClientContext::kStarted | ClientContext::kOver,
-                         std::memory_order_relaxed);
 }
 
 void ClientUnaryCall::OnLastFrame(IncomingFrame& frame,

@@ -116,11 +116,10 @@ TEST(CancelOrderTest, WhatIsCancelledFirstIsNotAnswered) {
   EXPECT_TRUE(server.HasFirstCall());
   // Whether the server hears of it before it ends is all the same.
   HoldUp hold_up;
-  client->StartCall(
-      {.method = method,
-       .deadline = absl::Now() + absl::Milliseconds(200),
-       .quick = true},
-      OnlyFrame(), &hold_up);
+  client->StartCall({.method = method,
+                     .deadline = absl::Now() + absl::Milliseconds(200),
+                     .quick = true},
+                    OnlyFrame(), &hold_up);
 
   EXPECT_TRUE(hold_up.began.WaitUntil(absl::Now() + kPatience));
   client->Cancel(call, absl::CancelledError("by the test"));
