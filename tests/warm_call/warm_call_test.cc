@@ -34,13 +34,13 @@ namespace {
 // to be worth it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimized";
-constexpr int64_t kClientLimit = 2055;
-constexpr int64_t kServerLimit = 2358;
+constexpr int64_t kClientLimit = 2005;
+constexpr int64_t kServerLimit = 2207;
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
-constexpr int64_t kClientLimit = 16580;
-constexpr int64_t kServerLimit = 18130;
+constexpr int64_t kClientLimit = 14130;
+constexpr int64_t kServerLimit = 15130;
 #endif
 
 // From the test's working directory, the root of its runfiles.
