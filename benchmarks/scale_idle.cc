@@ -21,6 +21,9 @@ namespace {
 constexpr absl::Duration kSettle = absl::Seconds(3);
 
 constexpr int kPairs = 3;
+// A host's CPUs change their distance, and speed, from one second to the next:
+// the two of a pair are called in short turns, each in so many of a round.
+constexpr int kTurns = 10;
 
 struct Pair {
   ServerProcess with;
@@ -69,22 +72,26 @@ absl::Status MeasureCpu(const ScaleSettings& settings, pid_t server,
   return absl::OkStatus();
 }
 
-// Returns the median of the rounds' ratios of the medians: with divided by
+// Returns the median of the turns' ratios of the medians: with divided by
 // without.
 absl::StatusOr<double> ComparePair(const ScaleSettings& settings,
                                    const Pair& pair, const std::string& what,
                                    ScaleReport& report) {
+  ScaleSettings turn_settings = settings;
+  turn_settings.time /= kTurns;
+  turn_settings.warm_up /= kTurns;
   std::vector<double> ratios;
   std::vector<double> with_ns;
   std::vector<double> without_ns;
   // The rounds are shared among the pairs.
-  for (int round = 0; round < settings.rounds; round += kPairs) {
+  const int turns = (settings.rounds + kPairs - 1) / kPairs * kTurns;
+  for (int turn = 0; turn < turns; ++turn) {
     double p50_ns[2] = {};
-    for (int turn = 0; turn < 2; ++turn) {
+    for (int i = 0; i < 2; ++i) {
       // Either is the first one every other time.
-      const int which = (turn + round / kPairs) % 2;
+      const int which = (i + turn) % 2;
       const auto measured = MeasureRoundTrips(
-          settings, which == 0 ? pair.to_with : pair.to_without);
+          turn_settings, which == 0 ? pair.to_with : pair.to_without);
       if (!measured.ok()) return measured.status();
       p50_ns[which] =
           static_cast<double>(measured->latencies->PercentileNs(0.5));
