@@ -85,8 +85,6 @@ struct CallState {
   bool received_end = false;
   bool is_arriving = false;  // delivered, or about to be, and not there in full
 
-  // Flow control of a stream, in bytes; see docs/flow_control.md. What this
-  // side may send and what the peer may; at or below 0: nothing.
   bool was_held_back = false;     // a frame waited for send_window
   bool window_is_wanted = false;  // the peer's did
 
@@ -94,10 +92,12 @@ struct CallState {
   // drives; what happens meanwhile waits in the inbox.
   bool busy = false;
   bool queued = false;  // on the poller's ready list
-  bool closed =
-      false;  // `outcome` is decided; the last callback is due or done
+  // `outcome` is decided; the last callback is due or done.
+  bool closed = false;
   uint32_t sent_count = 0;  // OnSent callbacks that are due
 
+  // Flow control of a stream, in bytes; see docs/flow_control.md. What this
+  // side may send and what the peer may; at or below 0: nothing.
   int64_t send_window = kStreamWindow;
   int64_t receive_window = kStreamWindow;
   int64_t window_size = kStreamWindow;  // of what the peer may send
@@ -122,6 +122,7 @@ struct Call final : public Timer, public CallIdentity, public CallState {
   void Reset() {
     static constexpr CallState kFresh;
     static_cast<CallState&>(*this) = kFresh;
+    outcome.may_have_run = true;
     // Of a call that ended in order, the rest is so.
     if (scheduled() || !inbox.empty() || held_back != nullptr ||
         !outcome.status.ok()) [[unlikely]] {

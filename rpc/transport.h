@@ -15,6 +15,8 @@
 //   sink->OnFrame(frame{end})      <----  Send(call, frame{end})
 //   sink->OnClosed(OK)                    sink->OnClosed(OK)
 //
+// The client's two may be one, OnLastFrame.
+//
 // Each direction of a call has a window in bytes, so that a slow reader holds
 // back its stream and nothing else: frames that find none left wait, and OnSent
 // tells when they went (or Send's result, at once). What a frame took
@@ -197,8 +199,8 @@ class CallSink {
   virtual void OnClosed(const CallOutcome& outcome) = 0;
 
   // Client: OnFrame of the frame that ends the call in order, and OnClosed, in
-  // one go. A transport may call it for the two, though not where the message
-  // is an ArrivingMessage. Default: calls them.
+  // one go: the sink may delete itself. A transport may call it for the two,
+  // though not where the message is an ArrivingMessage. Default: calls them.
   virtual void OnLastFrame(IncomingFrame& frame, const CallOutcome& outcome) {
     OnFrame(frame);
     OnClosed(outcome);
@@ -404,7 +406,9 @@ struct CallOptions {
   absl::Time deadline = absl::InfiniteFuture();
   WaitForReady wait_for_ready = WaitForReady::kDefault;
   NextWait next_wait = NextWait::kUnknown;
-  bool quick = false;  // what CallSink::IsQuick is for a server's call
+  // The sink's callbacks never block for long (a few microseconds), and do not
+  // call Wait: the transport need not let another thread poll meanwhile.
+  bool quick = false;
 };
 
 // One client endpoint: a channel's way to one address.

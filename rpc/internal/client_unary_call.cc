@@ -418,6 +418,7 @@ class BlockingCall final : public ClientUnaryCall {
     }
   }
   void DoneElsewhere() override { done_.Set(); }
+
   // The one that waits, and the callback in which it does.
   const void* const thread_ = CallbackScope::ThisThread();
   const CallbackScope* const scope_ = CallbackScope::innermost();

@@ -84,8 +84,9 @@ class ClientUnaryCall : public CallSink {
                    ClientContext* context, ConstMessageRef request,
                    MessageRef response, bool done_on_other_thread);
 
-  // For OnLastFrame of subclasses, in line: it, but for OnInitialMetadata, End
-  // and OnDone, which then follow in this order. False: it did all.
+  // For OnLastFrame of subclasses, in line (unary_answer.h): it, but for
+  // OnInitialMetadata, End and OnDone, which then follow in this order. False:
+  // it did all.
   bool TakeUsualAnswer(IncomingFrame& frame, const CallOutcome& outcome);
   void End();
 

@@ -70,7 +70,6 @@ RoutedCall::RoutedCall(std::shared_ptr<CallEnvironment> environment,
       options_(options),
       handle_(handle),
       sink_(sink),
-
       retries_(environment_->retries && config.retry.has_value()
                    ? &*config.retry
                    : nullptr,

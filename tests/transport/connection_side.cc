@@ -302,6 +302,8 @@ rpc::CallHandle Side::Open(Connection* connection, size_t bytes,
 rdma::Call* Side::NewCall(std::string_view path) {
   rdma::Call* const call = poller().calls().Create();
   call->owner = this;
+  call->deadline = absl::InfiniteFuture();
+  call->method_index = 0;
   auto* const sink = new Sink(this, call->handle);
   sink->blocked_until = blocked_until_;
   call->sink = sink;

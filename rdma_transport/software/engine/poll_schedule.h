@@ -3,7 +3,7 @@
 // A turn looks at the hot ones, those that had work lately, and at the next one
 // or few of all others. So the busy connections of a process cost a turn
 // little, however many idle ones there are beside, and an idle one that wakes
-// up is found within twice as many turns as there are QPs.
+// up is found within a few times as many turns as there are QPs.
 //
 // Where just one is hot, most turns are a look at that one, by the caller. The
 // others have theirs in the first turn without work after some with: what was
@@ -11,8 +11,9 @@
 //
 //   if (PollTarget* only = schedule.only()) {
 //     if (only->Ready()) {
-//       only->Progress();
-//       return schedule.OnlyHadWork();
+//       ... what there is to do
+//       schedule.OnlyHadWork();
+//       return;  // or goes on with a turn
 //     }
 //     if (!schedule.OnlyWasIdle()) return;
 //   }
@@ -138,6 +139,7 @@ class PollSchedule {
       }
     } else if (ColdLookIsDue(turn_)) {
       // Before the hot ones, which may use up every turn.
+      cold_look_turn_ = turn_;
       size_t steps = std::exchange(others_are_due_, false)
                          ? std::max(cold_step_, kColdStepAfterOnly)
                          : cold_step_;
@@ -165,7 +167,7 @@ class PollSchedule {
   bool ColdLookIsDue(uint32_t turn) const {
     return hot_count_ != targets_.size() &&
            (others_are_due_ || hot_count_ == 0 ||
-            turn % kTurnsPerColdLook == 0);
+            turn - cold_look_turn_ >= kTurnsPerColdLook);
   }
 
   struct Look {
@@ -208,6 +210,7 @@ class PollSchedule {
   void UpdateOnly() {
     has_others_ = targets_.size() > 1;
     only_ = nullptr;
+    if (hot_count_ == targets_.size()) others_are_due_ = false;
     if (to_look_at_ != 0 || !unfinished_.empty() || others_are_due_) return;
     if (targets_.size() == 1) {
       only_ = targets_.front();  // hot or not
@@ -223,6 +226,7 @@ class PollSchedule {
   // What only() had counts as if it had come in turns of all. Before any other
   // target becomes the first of the hot ones.
   void NoteOnlyTurns() {
+    if (only_turns_ == 0) return;
     turn_ += std::exchange(only_turns_, 0);
     most_only_turns_ = only_had_work_ ? kOnlyTurnsAfterWork : kOnlyTurns;
     if (std::exchange(only_had_work_, false)) last_work_[0] = turn_;
@@ -246,6 +250,7 @@ class PollSchedule {
   uint32_t only_turns_ = 0;  // since then
   uint32_t most_only_turns_ = kOnlyTurns;
   uint32_t turn_ = 0;
+  uint32_t cold_look_turn_ = 0;  // the last one with such a look
   uint32_t hot_count_ = 0;
   uint32_t start_ = 0;
   std::array<PollTarget*, kMaxHot> hot_ = {};

@@ -46,7 +46,7 @@ class PollTarget {
 
   // Takes small packets that came, whose completions go straight to
   // [completions, end); nobody sleeps for them, and no other completions of the
-  // target wait. REQUIRES: the entries are of small_cq().
+  // target wait. REQUIRES: the entries are of small_cq(), the target not idle.
   struct Taken {
     ibv_wc* next;  // behind the last completion
     bool all;      // that was all that Progress would have done

@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cerrno>
 
 #include "absl/strings/str_cat.h"
@@ -119,6 +120,7 @@ int QueuePair::PostReceive(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
 // no reason to do more: the ring was heard while the link was serviced, and the
 // QP's attention was asked for with the hang-up; Progress follows either.
 PollTarget::Taken QueuePair::TakeSmall(ibv_wc* completions, ibv_wc* end) {
+  assert(!is_idle());
   Link* const link = live_link_;
   ibv_wc* next = completions;
   bool all = true;
