@@ -88,6 +88,13 @@ class PollScheduleTest : public testing::Test {
     for (int i = 0; i < 10'000; ++i) EXPECT_TRUE(Turn().empty());
   }
 
+  // The target is what only() gives.
+  void MakeOnlyHot(int i) {
+    LetAllCool();
+    TurnsToFind(targets_[i].get());
+    while (schedule_.only() == nullptr) Turn();
+  }
+
   std::vector<std::unique_ptr<FakeTarget>> targets_;
   PollSchedule schedule_;
   bool was_simple_ = false;  // the last Turn
@@ -161,9 +168,7 @@ TEST_F(PollScheduleTest, FindsAnotherWhileTheOnlyHotOneHasWorkEachTurn) {
 
 TEST_F(PollScheduleTest, TheLastOfTwoIsTheOnlyOneThoughTheOthersTurnWasDue) {
   AddTargets(2);
-  LetAllCool();
-  TurnsToFind(targets_[0].get());
-  while (schedule_.only() == nullptr) Turn();
+  MakeOnlyHot(0);
   while (schedule_.only() != nullptr) TurnsToFind(targets_[0].get());
   schedule_.Remove(targets_[1].get());
   Turn();
@@ -172,9 +177,7 @@ TEST_F(PollScheduleTest, TheLastOfTwoIsTheOnlyOneThoughTheOthersTurnWasDue) {
 
 TEST_F(PollScheduleTest, ATouchedTargetIsNotTheOnlyOneAnyMore) {
   AddTargets(1000);
-  LetAllCool();
-  TurnsToFind(targets_[7].get());
-  while (schedule_.only() == nullptr) Turn();
+  MakeOnlyHot(7);
   schedule_.Touch(targets_[500].get());
   EXPECT_EQ(schedule_.only(), nullptr);
   EXPECT_EQ(TurnsToFind(targets_[500].get()), 1);
@@ -182,9 +185,7 @@ TEST_F(PollScheduleTest, ATouchedTargetIsNotTheOnlyOneAnyMore) {
 
 TEST_F(PollScheduleTest, ARemovedTargetIsNotTheOnlyOneAnyMore) {
   AddTargets(1000);
-  LetAllCool();
-  TurnsToFind(targets_[7].get());
-  while (schedule_.only() == nullptr) Turn();
+  MakeOnlyHot(7);
   targets_[7]->SetReady(true);
   Turn();
   EXPECT_TRUE(schedule_.Remove(targets_[7].get()));
