@@ -138,6 +138,9 @@ class Link {
   // REQUIRES: offset + bytes <= its payload_bytes.
   virtual void Read(uint32_t offset, void* out, uint32_t bytes) = 0;
   virtual void Consume() = 0;
+  // Several packets were taken in this turn, or one: who answers them sends as
+  // many. After every batch of Consumes or TakeSmalls.
+  void SetSeveralTaken(bool several) { tx_.SetMoreFollow(several); }
   // Tells the peer what was consumed. After every batch of Consumes.
   virtual void Acknowledge() = 0;
   // The same after packets of which one at least was taken by TakeSmall.

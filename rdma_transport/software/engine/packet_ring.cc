@@ -1,6 +1,7 @@
 #include "rdma_transport/software/engine/packet_ring.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace rdma::soft {
 namespace {
@@ -67,10 +68,11 @@ void OutgoingRing::Publish(const Packet& packet) {
   next_ = LineAfter(lines, &lap_);
 }
 
-// By stores, into what is nobody's, for CPUs leave many a prefetch out. The
-// first line, which the peer polls, would not stay.
-void OutgoingRing::FetchBack(uint32_t bytes) const {
+// The latter by stores, into what is nobody's, for CPUs leave many a prefetch
+// out. The first line, which the peer polls, would not stay.
+void OutgoingRing::FetchBack(uint32_t bytes) {
   const uint32_t lines = LinesFor(bytes);
+  if (std::exchange(more_follow_, true)) return FetchNext(lines);
   if (lines < kLinesWorthFetching || !HasRoomForLast(lines)) return;
   for (uint32_t i = 1; i < lines; ++i) {
     uint64_t lap = lap_;

@@ -79,6 +79,16 @@ inline void CopyLinePayload(std::byte* to, const std::byte* from,
 }
 static_assert(kLinePayloadBytes <= 64);
 
+// Has the cache get the line for writing, while its CPU does other things.
+inline void FetchForWriting(const RingLine* line) {
+#if defined(__x86_64__)
+  // What the compiler would fetch for reading, but for newer CPUs only.
+  asm volatile("prefetchw %0" : : "m"(*line));
+#else
+  __builtin_prefetch(line, /*rw=*/1);
+#endif
+}
+
 // The writer's end.
 class OutgoingRing {
  public:
@@ -132,7 +142,16 @@ class OutgoingRing {
     position_ += count;
     next_ = end;
     lap_ = end_lap;
+    if (more_follow_) FetchNext(kShortLines);
+    more_follow_ = true;
   }
+
+  // Whether the next packet will not be the last one for a while. Then the
+  // lines of the one behind it are fetched as soon as it is written: what the
+  // reader has read is in its cache, and a CPU that has to wait for each line
+  // to come back soon has no room for what else it stores. A last packet's next
+  // lines are left alone: the reader polls them meanwhile.
+  void SetMoreFollow(bool more) { more_follow_ = more; }
 
   // The payload of the next packet: in one piece, or piece by piece, each at
   // the offset that the last one returned, from 0.
@@ -141,11 +160,11 @@ class OutgoingRing {
   // Makes a packet of what was written.
   void Publish(const Packet& packet);
 
-  // After a packet of so many bytes. What the reader has read is in its cache,
-  // and the next packet is likely to be as long as this one: its lines come
-  // back while the reader is busy, and not one after the other when they are
-  // written.
-  void FetchBack(uint32_t bytes) const;
+  // After a packet of so many bytes, for the next one is likely to be as long:
+  // its lines come back now, and not one after the other when they are written.
+  // Where more follow, as above; else those of a long one, while the reader is
+  // busy with this one.
+  void FetchBack(uint32_t bytes);
 
  private:
   // The line behind one of `lap`, which becomes that line's lap: a continuation
@@ -159,6 +178,13 @@ class OutgoingRing {
   }
   // The line so many behind the next one.
   RingLine* LineAfter(uint32_t count, uint64_t* lap) const;
+  void FetchNext(uint32_t lines) const {
+    uint64_t lap = lap_;
+    RingLine* line = next_;
+    for (; lines != 0; --lines, line = Following(line, &lap)) {
+      FetchForWriting(line);
+    }
+  }
 
   RingLine* lines_ = nullptr;
   RingLine* end_ = nullptr;
@@ -166,6 +192,7 @@ class OutgoingRing {
   uint64_t lap_ = 1;  // of the next line, as its word has it
   uint64_t position_ = 0;
   uint64_t room_end_ = 0;  // positions before it may be written
+  bool more_follow_ = false;
 };
 
 // Where the next packet of an empty ring will be, for who has to know no more

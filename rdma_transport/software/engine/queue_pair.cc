@@ -135,8 +135,10 @@ PollTarget::Taken QueuePair::TakeSmall(ibv_wc* completions, ibv_wc* end) {
       break;
     }
   }
-  if (next != completions) [[likely]]
+  if (next != completions) [[likely]] {
+    link->SetSeveralTaken(next - completions > 1);
     link->AcknowledgeSmall();
+  }
   return {next, all && (!needs_service_ || requester_.PassTurn())};
 }
 
@@ -224,6 +226,7 @@ bool QueuePair::TakePackets(uint64_t* budget_bytes) {
     taken = true;
     --left;
   }
+  if (taken) live_link_->SetSeveralTaken(kPacketsPerTurn - left > 1);
   if (taken && !responder_.discarding()) live_link_->Acknowledge();
   // What is left for the next turn for no reason of the peer's, it rings for
   // no more.
