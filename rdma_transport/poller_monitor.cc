@@ -12,8 +12,13 @@ namespace rdma {
 namespace {
 
 constexpr absl::Duration kInterval = absl::Milliseconds(1);
-// So many quiet looks in a row, and the monitor sleeps.
-constexpr int kQuietLooks = 100;
+// After so many quiet looks in a row: where work comes now and then, looks are
+// most of what the process does.
+constexpr int kQuietLooksToSlowDown = 8;
+constexpr absl::Duration kQuietInterval = absl::Milliseconds(5);
+// After so many the monitor sleeps, some 100 ms after the last work. Whoever
+// wakes it pays for that, before its own work.
+constexpr int kQuietLooksToSleep = 27;
 
 }  // namespace
 
@@ -62,10 +67,12 @@ void PollerMonitor::Main() {
     return stop_ || !asleep_.load(std::memory_order_relaxed);
   };
   while (!stop_) {
-    mutex_.AwaitWithTimeout(absl::Condition(&stop_), kInterval);
+    mutex_.AwaitWithTimeout(
+        absl::Condition(&stop_),
+        quiet_looks < kQuietLooksToSlowDown ? kInterval : kQuietInterval);
     if (stop_) return;
     quiet_looks = Look() ? quiet_looks + 1 : 0;
-    if (quiet_looks < kQuietLooks) continue;
+    if (quiet_looks < kQuietLooksToSleep) continue;
     asleep_.store(true, std::memory_order_seq_cst);
     // A poller that woke before it could see us asleep is seen here.
     if (Look()) mutex_.Await(absl::Condition(&awake));

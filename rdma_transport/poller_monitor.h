@@ -4,7 +4,8 @@
 // that blocks. The monitor is one thread for the process that looks at the
 // active pollers every millisecond, and calls a keeper to one that stood open
 // and took no turn for a whole interval while nobody sleeps on its events. When
-// all pollers sleep, so does the monitor: an idle process costs nothing.
+// all pollers sleep it looks less often, and soon sleeps, too: an idle process
+// costs nothing.
 //
 // Thread-safe.
 #ifndef VERBENA_RDMA_TRANSPORT_POLLER_MONITOR_H_
