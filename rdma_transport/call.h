@@ -52,7 +52,7 @@ struct CallIdentity {
   // Of its connection, once it has one.
   uint32_t slot = 0;
   uint32_t sequence = 0;
-  absl::Time deadline = absl::InfiniteFuture();
+  absl::Time deadline = rpc::kNoDeadline;
   const ServerMethod* method = nullptr;  // server
   // Client: parameters that a call keeps until it is sent.
   uint32_t method_index = 0;

@@ -51,7 +51,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
   fields.slot = call.slot;
   fields.call_sequence = call.sequence;
   fields.credits = GrantCredits();
-  fields.header_bytes = static_cast<uint16_t>(frame.header.size());
+  fields.header_bytes = static_cast<uint32_t>(frame.header.size());
   fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
 
   std::byte scratch[kMaxInlineBytes];

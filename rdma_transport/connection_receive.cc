@@ -272,7 +272,7 @@ inline Call* Connection::CreateServerCall(uint32_t method_number, uint32_t slot,
   Call* const call = poller_->calls().Create();
   call->owner = owner_;
   call->sequence = last_opened_ = sequence;
-  call->deadline = absl::InfiniteFuture();
+  call->deadline = rpc::kNoDeadline;
   call->method = methods_[method_number].get();
   call->open_sent = true;
   AttachCall(*call, slot);

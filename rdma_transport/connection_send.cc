@@ -161,7 +161,7 @@ absl::StatusOr<Connection::PostResult> Connection::Post(Outgoing& out) {
   }
   if (starved_) fields.flags |= kWantCredits;
   if (fields.kind == FrameKind::kPart) return PostPart(out);
-  fields.header_bytes = static_cast<uint16_t>(out.header.size());
+  fields.header_bytes = static_cast<uint32_t>(out.header.size());
   const uint64_t frame_bytes = out.prefix_bytes() + out.header.size() +
                                out.message_bytes() + out.attachment.size();
   const bool has_body = out.message_bytes() > 0 || !out.attachment.empty();

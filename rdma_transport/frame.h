@@ -124,7 +124,7 @@ struct FrameFields {
   uint32_t slot = 0;
   uint32_t call_sequence = 0;
   uint16_t credits = 0;
-  uint16_t header_bytes = 0;
+  uint32_t header_bytes = 0;  // at most 65,535
   uint32_t message_bytes = 0;  // or the number of the message's segments
   uint32_t detail = 0;
   uint64_t timeout_us = 0;
@@ -233,11 +233,10 @@ inline size_t PrefixBytes(const FrameFields& fields) {
 inline void EncodePrefix(const FrameFields& fields, std::byte* out) {
   using frame_internal::Store;
   // In one store: whoever sends it loads it at once, and as much at a time.
-  using Words [[gnu::vector_size(16)]] = uint64_t;
-  Store(out,
-        Words{uint64_t{fields.call_sequence} | uint64_t{fields.credits} << 32 |
-                  uint64_t{fields.header_bytes} << 48,
-              uint64_t{fields.message_bytes} | uint64_t{fields.detail} << 32});
+  using Words [[gnu::vector_size(16)]] = uint32_t;
+  Store(out, Words{fields.call_sequence,
+                   fields.credits | fields.header_bytes << 16,
+                   fields.message_bytes, fields.detail});
   out += kFramePrefixBytes;
   if (fields.kind == FrameKind::kOpen) {
     Store(out, fields.timeout_us);

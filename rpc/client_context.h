@@ -215,7 +215,7 @@ class ClientContext {
   uint8_t status_code_ = StatusCode::OK;  // of a call that began
   ClientTransport* transport_ = nullptr;
   CallHandle handle_;
-  absl::Time deadline_ = absl::InfiniteFuture();
+  absl::Time deadline_ = kNoDeadline;
   BufferChain sent_attachment_;
   BufferChain received_attachment_;
   // The call whose handler makes this one.

@@ -25,6 +25,8 @@ std::vector<TransportFactory*>& Factories() {
 
 }  // namespace
 
+constinit const absl::Time kNoDeadline = absl::InfiniteFuture();
+
 void Event::Set() {
   // After the exchange the waiter may be gone; a wake of a stale address is
   // harmless (futex(2): spurious wake-ups are allowed for).

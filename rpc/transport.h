@@ -400,10 +400,16 @@ enum class NextWait : uint8_t {
   kAtOnce,
 };
 
+// absl::InfiniteFuture(), for members that begin so and are copied soon after:
+// in memory, so that it is stored in one piece, as it is loaded to be copied. A
+// compiler that knows the value stores two parts, and a load that takes them
+// together waits until these, and all stores before them, have left the CPU.
+extern const absl::Time kNoDeadline;
+
 // Parameters of StartCall.
 struct CallOptions {
   uint32_t method = 0;  // from RegisterMethod
-  absl::Time deadline = absl::InfiniteFuture();
+  absl::Time deadline = kNoDeadline;
   WaitForReady wait_for_ready = WaitForReady::kDefault;
   NextWait next_wait = NextWait::kUnknown;
   // The sink's callbacks never block for long (a few microseconds), and do not
@@ -508,7 +514,7 @@ class ServerSink {
     CallHandle handle;
     const void* method = nullptr;  // what OnMethod gave for this path
     std::string_view path;         // as the peer named it
-    absl::Time deadline = absl::InfiniteFuture();  // on this host's clock
+    absl::Time deadline = kNoDeadline;             // on this host's clock
     std::string_view peer;                         // "ipv4:127.0.0.1:40000"
     // Becomes true when the call is cut off (cancelled, past its deadline, its
     // connection lost), also while OnCall still runs. Valid until OnClosed.
