@@ -124,7 +124,9 @@ struct FrameFields {
   uint32_t slot = 0;
   uint32_t call_sequence = 0;
   uint16_t credits = 0;
-  uint32_t header_bytes = 0;  // at most 65,535
+  // At most 65,535. No neighbour of half a word: the two would be stored apart
+  // and loaded as one, see rpc::kNoDeadline.
+  uint32_t header_bytes = 0;
   uint32_t message_bytes = 0;  // or the number of the message's segments
   uint32_t detail = 0;
   uint64_t timeout_us = 0;

@@ -226,8 +226,10 @@ bool QueuePair::TakePackets(uint64_t* budget_bytes) {
     taken = true;
     --left;
   }
-  if (taken) live_link_->SetSeveralTaken(kPacketsPerTurn - left > 1);
-  if (taken && !responder_.discarding()) live_link_->Acknowledge();
+  if (taken) {
+    live_link_->SetSeveralTaken(kPacketsPerTurn - left > 1);
+    if (!responder_.discarding()) live_link_->Acknowledge();
+  }
   // What is left for the next turn for no reason of the peer's, it rings for
   // no more.
   const bool busy = result == PacketResult::kLater ||
