@@ -236,9 +236,9 @@ inline void EncodePrefix(const FrameFields& fields, std::byte* out) {
   using frame_internal::Store;
   // In one store: whoever sends it loads it at once, and as much at a time.
   using Words [[gnu::vector_size(16)]] = uint32_t;
-  Store(out, Words{fields.call_sequence,
-                   fields.credits | fields.header_bytes << 16,
-                   fields.message_bytes, fields.detail});
+  Store(out,
+        Words{fields.call_sequence, fields.credits | fields.header_bytes << 16,
+              fields.message_bytes, fields.detail});
   out += kFramePrefixBytes;
   if (fields.kind == FrameKind::kOpen) {
     Store(out, fields.timeout_us);

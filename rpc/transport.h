@@ -512,10 +512,10 @@ class ServerSink {
 
   struct Call {
     CallHandle handle;
-    const void* method = nullptr;  // what OnMethod gave for this path
-    std::string_view path;         // as the peer named it
-    absl::Time deadline = kNoDeadline;             // on this host's clock
-    std::string_view peer;                         // "ipv4:127.0.0.1:40000"
+    const void* method = nullptr;       // what OnMethod gave for this path
+    std::string_view path;              // as the peer named it
+    absl::Time deadline = kNoDeadline;  // on this host's clock
+    std::string_view peer;              // "ipv4:127.0.0.1:40000"
     // Becomes true when the call is cut off (cancelled, past its deadline, its
     // connection lost), also while OnCall still runs. Valid until OnClosed.
     const std::atomic<bool>* cut_off = nullptr;
