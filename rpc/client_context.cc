@@ -37,7 +37,7 @@ class ClientContext::Parent {
   std::shared_ptr<internal::ChildCall> self_;  // null: not to be cancelled
 };
 
-// Here, for the compiler's tuning (tools/cc_library.bzl) to be this library's
+// Here, for the compiler's tuning (tools/cc.bzl) to be this library's
 // and not its user's.
 ClientContext::ClientContext() = default;
 
