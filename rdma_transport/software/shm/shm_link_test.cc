@@ -126,6 +126,8 @@ TEST_F(ShmLinkTest, WhatIsNotTakenYetStaysAsItWasSent) {
   for (int i = 0; i < 20'000; ++i) {
     const std::string payload(random() % (kMaxPayloadBytes + 1),
                               static_cast<char>(i));
+    // Either way fetches lines back, one of them by stores.
+    a_.link->SetSeveralTaken(random() % 2 == 0);
     if (a_.link->SendSmall(static_cast<uint32_t>(i),
                            reinterpret_cast<const std::byte*>(payload.data()),
                            static_cast<uint32_t>(payload.size())) ||
@@ -157,6 +159,7 @@ TEST_F(ShmLinkTest, SmallPacketsOfAllSizesPassManyLaps) {
     for (uint32_t at = 0; at < bytes; ++at) {
       payload[at] = static_cast<std::byte>(i + at * 7);
     }
+    a_.link->SetSeveralTaken(random() % 2 == 0);
     if (!a_.link->SendSmall(i, payload.data(), bytes)) {
       Packet packet;
       packet.kind = PacketKind::kSendWithImmediate;
