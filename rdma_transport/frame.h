@@ -234,7 +234,7 @@ inline size_t PrefixBytes(const FrameFields& fields) {
 
 inline void EncodePrefix(const FrameFields& fields, std::byte* out) {
   using frame_internal::Store;
-  // In one store: whoever sends it loads it at once, and as much at a time.
+  // In one store: whoever sends it loads these bytes at once, in one load.
   using Words [[gnu::vector_size(16)]] = uint32_t;
   Store(out,
         Words{fields.call_sequence, fields.credits | fields.header_bytes << 16,

@@ -2,10 +2,10 @@
 //
 // A poller may be open with nobody in it: its driver left, or runs a callback
 // that blocks. The monitor is one thread for the process that looks at the
-// active pollers every millisecond, and calls a keeper to one that stood open
-// and took no turn for a whole interval while nobody sleeps on its events. When
-// all pollers sleep it looks less often, and soon sleeps, too: an idle process
-// costs nothing.
+// active pollers, every millisecond while they have work, and calls a keeper to
+// one that stood open and took no turn for a whole interval while nobody sleeps
+// on its events. Where look after look finds all pollers asleep it looks every
+// five, and soon sleeps, too: an idle process costs nothing.
 //
 // Thread-safe.
 #ifndef VERBENA_RDMA_TRANSPORT_POLLER_MONITOR_H_

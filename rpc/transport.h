@@ -459,7 +459,7 @@ class ClientTransport {
   // with NextWait::kAsGuest. The default: as Wait.
   virtual void WaitAsGuest(Event& event) { Wait(event); }
   // A thread that did so goes to another transport, or does not come any more.
-  // Forgetting it costs calls a millisecond or two, not more.
+  // Forgetting it costs calls a millisecond or two, at most six.
   virtual void EndVisits() {}
   // Names what a thread in Wait drives: the same for transports that are driven
   // together.
