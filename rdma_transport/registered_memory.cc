@@ -13,7 +13,6 @@ constexpr size_t kFirstArenaBytes = size_t{4} << 20;
 constexpr size_t kLargestArenaBytes = size_t{256} << 20;
 constexpr size_t kSmallestSlabBytes = size_t{256} << 10;
 
-constexpr size_t kCacheLine = 64;
 // A larger buffer would be out of the cache before it is written to.
 constexpr size_t kMostTakenBack = size_t{16} << 10;
 
@@ -135,12 +134,8 @@ void RegisteredMemory::TakeBack(rpc::Buffer buffer) {
       !buffer.block()->unique()) {
     return;
   }
-  // Stores, for of so many prefetches CPUs leave most out.
-  const size_t front = std::min(buffer.headroom(), kCacheLine);
-  volatile std::byte* const begin = buffer.mutable_data() - front;
-  for (size_t at = 0; at < front + buffer.size(); at += kCacheLine) {
-    begin[at] = std::byte{};
-  }
+  const size_t front = std::min(buffer.headroom(), kCacheLineBytes);
+  fetcher_.FetchBack(buffer.mutable_data() - front, front + buffer.size());
 }
 
 RegisteredMemory::Block* RegisteredMemory::TakeSpare(int index) {

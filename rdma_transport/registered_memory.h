@@ -36,6 +36,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "rdma_transport/cache_lines.h"
 #include "rdma_transport/verbs/protection_domain.h"
 #include "rpc/buffer.h"
 
@@ -142,6 +143,7 @@ class RegisteredMemory {
   const int access_;  // of an arena's MR
   const bool cpus_read_;
   const uint64_t budget_bytes_;
+  LineFetcher fetcher_;
 
   // A cache line of them for each class. A spare block is in use as far as its
   // slab knows, and live. Devices tell of sends in batches, so that one call at

@@ -26,11 +26,11 @@
 #include <cstdint>
 #include <cstring>
 
+#include "rdma_transport/cache_lines.h"
 #include "rdma_transport/software/engine/packet.h"
 
 namespace rdma::soft {
 
-inline constexpr size_t kCacheLineBytes = 64;
 inline constexpr uint32_t kLinePayloadBytes = 56;
 
 struct RingLine {
@@ -78,16 +78,6 @@ inline void CopyLinePayload(std::byte* to, const std::byte* from,
   }
 }
 static_assert(kLinePayloadBytes <= 64);
-
-// Has the cache get the line for writing, while its CPU does other things.
-inline void FetchForWriting(const RingLine* line) {
-#if defined(__x86_64__)
-  // What the compiler would fetch for reading, but for newer CPUs only.
-  asm volatile("prefetchw %0" : : "m"(*line));
-#else
-  __builtin_prefetch(line, /*rw=*/1);
-#endif
-}
 
 // The writer's end.
 class OutgoingRing {
@@ -146,11 +136,13 @@ class OutgoingRing {
     more_follow_ = true;
   }
 
-  // Whether the next packet will not be the last one for a while. Then the
-  // lines of the one behind it are fetched as soon as it is written: what the
-  // reader has read is in its cache, and a CPU that has to wait for each line
-  // to come back soon has no room for what else it stores. A last packet's next
-  // lines are left alone: the reader polls them meanwhile.
+  // Whether the next packet is likely not to be the last one for a while: said
+  // after each batch of packets from the peer, and so where nothing came since
+  // the last packet. Then the lines of the one behind it are fetched as soon as
+  // it is written: what the reader has read is in its cache, and a CPU that has
+  // to wait for each line to come back soon has no room for what else it
+  // stores. A last packet's next lines are left alone: the reader polls them
+  // meanwhile.
   void SetMoreFollow(bool more) { more_follow_ = more; }
 
   // The payload of the next packet: in one piece, or piece by piece, each at
