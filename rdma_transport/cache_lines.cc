@@ -28,15 +28,17 @@ void LineFetcher::FetchBack(std::byte* begin, size_t bytes) {
   if (count % kCallsPerLook == 0) {
     far_.store(TimeToOwn(begin) > kFar, std::memory_order_relaxed);
   }
-  std::byte* const end = begin + bytes;
-  if (far_.load(std::memory_order_relaxed)) {
-    for (std::byte* at = begin; at < end; at += kCacheLineBytes) {
-      FetchForWriting(at);
-    }
-  } else {
-    for (std::byte* at = begin; at < end; at += kCacheLineBytes) {
-      *static_cast<volatile std::byte*>(at) = std::byte{};
-    }
+  if (!far_.load(std::memory_order_relaxed)) {
+    return FetchBackByStores(begin, bytes);
+  }
+  for (size_t at = 0; at < bytes; at += kCacheLineBytes) {
+    FetchForWriting(begin + at);
+  }
+}
+
+void LineFetcher::FetchBackByStores(std::byte* begin, size_t bytes) {
+  for (size_t at = 0; at < bytes; at += kCacheLineBytes) {
+    *static_cast<volatile std::byte*>(begin + at) = std::byte{};
   }
 }
 

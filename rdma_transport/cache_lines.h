@@ -35,6 +35,8 @@ class LineFetcher {
  public:
   // Overwrites [begin, begin + bytes) in parts. REQUIRES: bytes > 0.
   void FetchBack(std::byte* begin, size_t bytes);
+  // The same, whatever the distance: one byte of each line is overwritten.
+  static void FetchBackByStores(std::byte* begin, size_t bytes);
 
  private:
   std::atomic<uint32_t> count_{0};

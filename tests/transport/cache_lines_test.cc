@@ -33,6 +33,18 @@ TEST(LineFetcherTest, TouchesOnlyWhatItIsTold) {
   FetchAll(fetcher);
 }
 
+TEST(LineFetcherTest, StoresReachEachLineOnceAndNothingElse) {
+  for (size_t bytes = 1; bytes <= kMostBytes; ++bytes) {
+    alignas(kCacheLineBytes) std::byte memory[kMostBytes + 1];
+    std::fill(std::begin(memory), std::end(memory), kGuard);
+    LineFetcher::FetchBackByStores(memory, bytes);
+    for (size_t at = 0; at <= kMostBytes; ++at) {
+      const bool stored = at < bytes && at % kCacheLineBytes == 0;
+      ASSERT_EQ(memory[at] != kGuard, stored) << at << " of " << bytes;
+    }
+  }
+}
+
 TEST(LineFetcherTest, ThreadsShareIt) {
   LineFetcher fetcher;
   std::vector<std::thread> threads;
