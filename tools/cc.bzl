@@ -5,16 +5,21 @@ A source file's headers take longer to compile than itself. So, unless it is opt
 each begins with one that is precompiled (//tools/prelude).
 """
 
-def _unless_optimized(values):
-    return select({
-        "//tools:optimized": [],
-        "//conditions:default": values,
-    })
+load("//tools/prelude:precompiled_header.bzl", "include_precompiled")
+
+_PRELUDE = "//tools/prelude:library"
 
 def cc_library(copts = [], deps = [], **kwargs):
     native.cc_library(
-        copts = _unless_optimized(["-include", "library_prelude.h"]) + copts,
-        deps = deps + _unless_optimized(["//tools/prelude:library"]),
+        copts = include_precompiled(
+            _PRELUDE,
+            "library_prelude.h",
+            unless = ["//tools:optimized"],
+        ) + copts,
+        deps = deps + select({
+            "//tools:optimized": [],
+            "//conditions:default": [_PRELUDE],
+        }),
         **kwargs
     )
 

@@ -51,7 +51,9 @@ class Loader {
         AddProblem(std::string(value.status().message()));
       }
     }
-    WaitUntil([this] { return calls_in_flight_ == 0; });
+    WaitUntil([this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return calls_in_flight_ == 0;
+    });
     absl::MutexLock lock(&mutex_);
     return report_;
   }

@@ -263,10 +263,11 @@ void Balancer::OnNotResolved(const absl::Status& why) {
 
 Balancer::Pick Balancer::TryToPick(const Waiter& waiter) {
   if (state_ == ConnectivityState::kReady) {
-    const std::optional<size_t> index = policy_->Pick([this](size_t i) {
-      return subchannels_[i]->transport()->GetState(false) ==
-             ConnectivityState::kReady;
-    });
+    const std::optional<size_t> index = policy_->Pick(
+        [this](size_t i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+          return subchannels_[i]->transport()->GetState(false) ==
+                 ConnectivityState::kReady;
+        });
     if (!index.has_value()) return {};
     Subchannel& subchannel = *subchannels_[*index];
     return {subchannel.transport(), subchannel.methods()[waiter.method()], {}};

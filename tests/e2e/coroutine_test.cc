@@ -471,7 +471,7 @@ class Proxy final : public Probe::CoroutineService {
                                  const Blob* request, Summary*) override {
     if (request->data() == "later") {
       std::string answer;
-      co_await e2e::Echo(backend_.get(), "", &answer);
+      static_cast<void>(co_await e2e::Echo(backend_.get(), "", &answer));
     }
     throw std::runtime_error("not for clients");
   }
@@ -578,7 +578,7 @@ TEST_F(CoroutineHandlerTest, AServerThatShutsDownWaitsForItsHandlers) {
   for (int i = 0; i < 200; ++i) {
     rpc::Detach([](Probe::Stub* stub) -> rpc::Task<> {
       std::string answer;
-      co_await Echo(stub, "a", &answer);
+      static_cast<void>(co_await Echo(stub, "a", &answer));
     }(front_.get()));
   }
   proxy_server_->Shutdown(std::chrono::system_clock::now());

@@ -24,7 +24,7 @@ namespace {
 using rpc::StatusCode;
 using Attempts = std::vector<std::string>;
 
-constexpr Answer kFail = {.code = StatusCode::UNAVAILABLE};
+const Answer kFail = {.code = StatusCode::UNAVAILABLE};
 constexpr char kBackoff[] = R"("0.010s")";
 constexpr char kLongBackoff[] = R"("30s")";
 

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/endpoints.h"
 #include "tests/e2e/peer_process.h"
@@ -16,7 +17,7 @@
 namespace e2e {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if defined(ABSL_HAVE_ADDRESS_SANITIZER) || defined(ABSL_HAVE_THREAD_SANITIZER)
 const size_t kLargest = size_t{8} << 20;
 #else
 const size_t kLargest = TheDeviceUnderTest().largest_bytes;

@@ -6,16 +6,23 @@ checks take longer than all else: of UndefinedBehaviorSanitizer's those are left
 code under test, and to AddressSanitizer beside it.
 """
 
+load("//tools/prelude:precompiled_header.bzl", "include_precompiled")
+
 TEST_COPTS = ["-fno-sanitize=alignment,null,object-size,vptr"]
 
-_COPTS = TEST_COPTS + ["-include", "prelude.h"]
-_PRELUDE = "//tests/prelude"
+_PRELUDE = "//tests/prelude:prelude"
+_COPTS = TEST_COPTS + include_precompiled(
+    _PRELUDE,
+    "prelude.h",
+    clang_header = "large_prelude.h",
+)
 
-def cc_test(name, copts = [], deps = [], **kwargs):
+def cc_test(name, copts = [], deps = [], prelude = True, **kwargs):
+    """cc_test; without a prelude where the order of headers is what it tests."""
     native.cc_test(
         name = name,
-        copts = _COPTS + copts,
-        deps = deps + [_PRELUDE],
+        copts = (_COPTS if prelude else TEST_COPTS) + copts,
+        deps = deps + ([_PRELUDE] if prelude else []),
         **kwargs
     )
 

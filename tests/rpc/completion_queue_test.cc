@@ -62,19 +62,19 @@ Taken Poll(CompletionQueue& queue) {
   return AsyncNext(queue, absl::InfinitePast());
 }
 
-testing::AssertionResult Gives(const Taken& taken, const Operation& operation,
-                               bool ok = true) {
+::testing::AssertionResult Gives(const Taken& taken, const Operation& operation,
+                                 bool ok = true) {
   if (taken.status != CompletionQueue::GOT_EVENT) {
-    return testing::AssertionFailure() << "no event, but " << taken.status;
+    return ::testing::AssertionFailure() << "no event, but " << taken.status;
   }
   if (taken.tag != &operation) {
-    return testing::AssertionFailure() << "another operation's event";
+    return ::testing::AssertionFailure() << "another operation's event";
   }
-  if (taken.ok != ok) return testing::AssertionFailure() << "ok " << taken.ok;
-  return testing::AssertionSuccess();
+  if (taken.ok != ok) return ::testing::AssertionFailure() << "ok " << taken.ok;
+  return ::testing::AssertionSuccess();
 }
 
-class CompletionQueueTest : public testing::Test {
+class CompletionQueueTest : public ::testing::Test {
  protected:
   void BeginAndPush(Operation& operation, bool ok = true) {
     ASSERT_TRUE(queue_.Begin());

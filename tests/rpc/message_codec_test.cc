@@ -231,7 +231,8 @@ TEST(DecodeArrivingTest, NoMoreIsAskedForOfWhatIsNoMessage) {
 }
 
 TEST(ChainInputStreamTest, BuffersBeyondAnIntComeInParts) {
-  BufferChain chain(Buffer(new HugeBlock, nullptr, size_t{INT_MAX} + 10));
+  auto* const nowhere = reinterpret_cast<std::byte*>(4096);
+  BufferChain chain(Buffer(new HugeBlock, nowhere, size_t{INT_MAX} + 10));
   ChainInputStream stream(chain);
   const void* data;
   int size;

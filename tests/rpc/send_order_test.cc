@@ -17,7 +17,7 @@
 namespace rpc::internal {
 namespace {
 
-using testing::ElementsAre;
+using ::testing::ElementsAre;
 
 class FunctionStep final : public SendOrder::Step {
  public:

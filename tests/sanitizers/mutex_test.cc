@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/base/config.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/blocking_counter.h"
 #include "absl/synchronization/notification.h"
@@ -192,7 +193,7 @@ TEST(MutexUnderSanitizerTest, StatusesAreCopiedAcrossThreads) {
   }
 }
 
-#ifdef __SANITIZE_THREAD__
+#ifdef ABSL_HAVE_THREAD_SANITIZER
 void Race() {
   absl::Mutex mine, yours;
   int value = 0;
