@@ -7,10 +7,10 @@ the compiled header where the options are those that it was compiled with, and r
 the header itself where they are not (GCC manual, "Using Precompiled Headers"). clang
 wants the options to be the same (Clang Compiler User's Manual, "Precompiled Headers").
 
-clang's takes a tenth of the time that GCC's does to be read in, as it is read in parts,
-and templates are instantiated in it already; so that it may be large. It goes to the
-headers that it was made from by their absolute paths, which is why it is made outside
-of a sandbox (--strategy=CppPrecompile=local), and is kept in no cache.
+GCC maps all of its compiled header, where clang reads only what a file needs and finds
+templates instantiated in it; so that clang's may be large. It goes to the headers that
+it was made from by their absolute paths, which is why it is made outside of a sandbox
+(--strategy=CppPrecompile=local), and is kept in no cache.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
