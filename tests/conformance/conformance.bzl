@@ -76,7 +76,7 @@ def conformance_suite(name, provider, tags = []):
         cc_test(
             name = behaviour + "_" + name,
             size = "small",
-            tags = tags + ([] if threads else ["no-tsan"]),
+            tags = tags + ["plain"] + ([] if threads else ["no-tsan"]),
             deps = [
                 ":" + behaviour + "_test",
                 provider,
