@@ -11,6 +11,11 @@ program of a figure, all of them run again, up to three times; then those count 
 which it changed least, and their lines say "alike": false. Ratios are of the rounds in
 which the programs were alike, of all where there is no such round.
 
+On AMD's Zen 3 and 4 every program is run without glibc's `rep movsb`, for there what it
+takes depends on where malloc put two strings (docs/performance.md, "Large messages");
+the lines of such a run say so ("glibc_tunables"), and a GLIBC_TUNABLES of the caller's
+is left as it is.
+
 Prints JSON lines, one for each measurement, a table, and with --picture draws latency
 and bandwidth against size. With --json only JSON lines, the last one
 {"summary": {...}}: medians of ours divided by theirs; the one before says of how many
@@ -20,6 +25,8 @@ rounds, in which the programs were alike.
 import argparse
 import collections
 import json
+import os
+import re
 import subprocess
 import sys
 
@@ -57,8 +64,18 @@ BINARY = {VERBENA: "rpc_bench", ATTACHMENT: "rpc_bench", UCX: "ucx_bench", GRPC:
           GRPC_RAW: "grpc_bench", FLOOR: "floor_bench"}
 
 
+NO_REP_MOVSB = "glibc.cpu.x86_rep_movsb_threshold=1073741824"
+
+
 class Error(Exception):
     """What went wrong, for people."""
+
+
+def glibc_tunables(cpuinfo, environ):
+    """The GLIBC_TUNABLES that programs run with, "" for none. `cpuinfo`: /proc/cpuinfo."""
+    zen_3_or_4 = (re.search(r"^vendor_id\s*: AuthenticAMD$", cpuinfo, re.MULTILINE) and
+                  re.search(r"^cpu family\s*: 25$", cpuinfo, re.MULTILINE))
+    return environ.get("GLIBC_TUNABLES", NO_REP_MOVSB if zen_3_or_4 else "")
 
 
 def size_name(size):
@@ -102,6 +119,8 @@ class Runner:
         self.options = options
         self.figures = figures
         self.emit = emit
+        with open("/proc/cpuinfo", encoding="utf-8") as cpuinfo:
+            self.glibc_tunables = glibc_tunables(cpuinfo.read(), os.environ)
 
     def execute(self, binary, words, seconds, warmup_seconds):
         """The line that a program printed."""
@@ -111,7 +130,10 @@ class Runner:
             command.append("--json")
         if self.options.cpus:
             command.append("--cpus=" + self.options.cpus)
-        result = subprocess.run(command, stdout=subprocess.PIPE, text=True,
+        environ = dict(os.environ)
+        if self.glibc_tunables:
+            environ["GLIBC_TUNABLES"] = self.glibc_tunables
+        result = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=environ,
                                 timeout=SECONDS_TO_RUN, check=False)
         if result.returncode != 0:
             raise Error("%s failed with status %d" % (" ".join(command), result.returncode))
@@ -160,7 +182,10 @@ class Runner:
         alike = comparison.are_alike([best])
         for task, line in zip(tasks, best.lines):
             self.figures.add(figure(*task), line[FIGURE[task.mode]], best.least, best.most)
-            self.emit(dict(line, alike=alike, attempt=best.number))
+            line = dict(line, alike=alike, attempt=best.number)
+            if self.glibc_tunables:
+                line["glibc_tunables"] = self.glibc_tunables
+            self.emit(line)
 
     def run_round(self):
         for tasks in tasks_of_a_round():

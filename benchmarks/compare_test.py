@@ -83,6 +83,18 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(compare.size_name(1 << 26), "64 MiB")
 
 
+class GlibcTunablesTest(unittest.TestCase):
+    ZEN_3 = "processor\t: 0\nvendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\n"
+
+    def test_no_rep_movsb_where_it_is_slow(self):
+        self.assertEqual(compare.glibc_tunables(self.ZEN_3, {}), compare.NO_REP_MOVSB)
+        for other in (("25", "26"), ("AuthenticAMD", "GenuineIntel")):
+            self.assertEqual(compare.glibc_tunables(self.ZEN_3.replace(*other), {}), "")
+
+    def test_the_callers_are_left_as_they_are(self):
+        self.assertEqual(compare.glibc_tunables(self.ZEN_3, {"GLIBC_TUNABLES": "a=1"}), "a=1")
+
+
 class RunnerAt(compare.Runner):
     """One whose CPUs have the given distances, and whose programs print how many ran."""
 

@@ -1,9 +1,9 @@
 #include "rdma_transport/software/engine/responder.h"
 
 #include <algorithm>
-#include <cstring>
 #include <iterator>
 
+#include "rdma_transport/copy_bytes.h"
 #include "rdma_transport/software/engine/sge_copy.h"
 
 namespace rdma::soft {
@@ -172,7 +172,7 @@ bool Responder::CopyWhole(const Packet& packet, const ReceiveWqe& wqe,
                          /*writable=*/false, &from) != Link::Access::kOk) {
     return false;
   }
-  std::memcpy(reinterpret_cast<void*>(sge.addr), from, piece.bytes);
+  CopyBytes(reinterpret_cast<std::byte*>(sge.addr), from, piece.bytes);
   if (qp_->link->PeerClosed()) return false;
   *budget_bytes -= piece.bytes;
   const uint64_t wr_id = wqe.wr_id;

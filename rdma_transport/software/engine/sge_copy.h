@@ -10,7 +10,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
+
+#include "rdma_transport/copy_bytes.h"
 
 namespace rdma::soft {
 
@@ -43,7 +44,7 @@ void ForEachPiece(const ibv_sge* sges, uint64_t offset, uint64_t bytes,
 inline void Scatter(const ibv_sge* sges, uint64_t offset, const std::byte* from,
                     uint64_t bytes) {
   ForEachPiece(sges, offset, bytes, [&](std::byte* piece, uint64_t size) {
-    std::memcpy(piece, from, size);
+    CopyBytes(piece, from, size);
     from += size;
   });
 }
@@ -52,7 +53,7 @@ inline void Scatter(const ibv_sge* sges, uint64_t offset, const std::byte* from,
 inline void Gather(const ibv_sge* sges, uint64_t offset, std::byte* to,
                    uint64_t bytes) {
   ForEachPiece(sges, offset, bytes, [&](const std::byte* piece, uint64_t size) {
-    std::memcpy(to, piece, size);
+    CopyBytes(to, piece, size);
     to += size;
   });
 }

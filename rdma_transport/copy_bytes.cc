@@ -1,0 +1,85 @@
+#include "rdma_transport/copy_bytes.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+
+#include <cstdint>
+#endif
+
+namespace rdma {
+
+#if defined(__x86_64__)
+namespace {
+
+// memcpy has a loop for more, past the caches.
+constexpr size_t kMostVectorBytes = 512 * 1024;
+
+constexpr size_t kVector = sizeof(__m256i);
+constexpr size_t kStep = 4 * kVector;
+static_assert(kLeastVectorBytes >= kVector + kStep);
+
+[[gnu::target("avx")]] __m256i Load(const std::byte* from) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+}
+[[gnu::target("avx")]] void Store(std::byte* to, __m256i vector) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), vector);
+}
+
+// In between, the stores are aligned.
+[[gnu::target("avx")]] void Copy(std::byte* to, const std::byte* from,
+                                 size_t bytes) {
+  Store(to, Load(from));
+  std::byte* const end = to + bytes;
+  const size_t skip = kVector - reinterpret_cast<uintptr_t>(to) % kVector;
+  to += skip;
+  from += skip;
+  const std::byte* const from_end = from + (end - to);
+  for (; end - to > static_cast<ptrdiff_t>(kStep); to += kStep, from += kStep) {
+    const __m256i first = Load(from);
+    const __m256i second = Load(from + kVector);
+    const __m256i third = Load(from + 2 * kVector);
+    const __m256i fourth = Load(from + 3 * kVector);
+    Store(to, first);
+    Store(to + kVector, second);
+    Store(to + 2 * kVector, third);
+    Store(to + 3 * kVector, fourth);
+  }
+  for (size_t back = kStep; back != 0; back -= kVector) {
+    Store(end - back, Load(from_end - back));
+  }
+}
+
+bool HasAvx() {
+  static const bool has = __builtin_cpu_supports("avx");
+  return has;
+}
+
+bool MemcpyIsSlow() {
+  static const bool is_slow = HasAvx() && __builtin_cpu_is("amd");
+  return is_slow;
+}
+
+}  // namespace
+
+bool CopyByVectors(std::byte* to, const std::byte* from, size_t bytes) {
+  if (!HasAvx()) return false;
+  Copy(to, from, bytes);
+  return true;
+}
+
+void CopyLong(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes <= kMostVectorBytes && MemcpyIsSlow()) {
+    Copy(to, from, bytes);
+  } else {
+    std::memcpy(to, from, bytes);
+  }
+}
+#else
+bool CopyByVectors(std::byte*, const std::byte*, size_t) { return false; }
+
+void CopyLong(std::byte* to, const std::byte* from, size_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+#endif
+
+}  // namespace rdma

@@ -1,0 +1,39 @@
+// memcpy for the bytes of messages.
+//
+// glibc's memcpy takes `rep movsb` for 4 KiB to the second-level cache's size
+// on AMD's CPUs (before 2.39: glibc bugs 30994 and 30995). On Zen 3 and 4 that
+// costs twice what a loop of vectors does, and thirty to fifty times as much
+// where the destination lies less than a cache line behind the source, modulo
+// 4,096: where both begin somewhere in a page that is no matter of chance, and
+// stays so for all of a process's messages (docs/performance.md).
+//
+// Thread rule: none; pure functions.
+#ifndef VERBENA_RDMA_TRANSPORT_COPY_BYTES_H_
+#define VERBENA_RDMA_TRANSPORT_COPY_BYTES_H_
+
+#include <cstddef>
+#include <cstring>
+
+namespace rdma {
+
+inline constexpr size_t kLeastVectorBytes = 2048;
+
+// The way of long copies.
+void CopyLong(std::byte* to, const std::byte* from, size_t bytes);
+
+// As memcpy: the two do not overlap, and are not null.
+inline void CopyBytes(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes < kLeastVectorBytes) {
+    std::memcpy(to, from, bytes);
+  } else {
+    CopyLong(to, from, bytes);
+  }
+}
+
+// What CopyLong does where memcpy is slow. False where this CPU cannot.
+// REQUIRES: bytes >= kLeastVectorBytes.
+bool CopyByVectors(std::byte* to, const std::byte* from, size_t bytes);
+
+}  // namespace rdma
+
+#endif  // VERBENA_RDMA_TRANSPORT_COPY_BYTES_H_
