@@ -20,38 +20,69 @@ namespace rdma {
 
 static_assert(kFramePrefixBytes + kOpenExtraBytes <= rpc::kSmallMessageRoom);
 
+// What comes in front of a frame's message.
+inline size_t Connection::FrontBytes(FrameKind kind,
+                                     const rpc::OutgoingFrame& frame) {
+  return kFramePrefixBytes + (kind == FrameKind::kOpen ? kOpenExtraBytes : 0) +
+         frame.header.size();
+}
+
+// Whether nothing is in the way of one frame that is sent now.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::MaySendAtOnce() const {
+  return state_ == State::kUp && !starved_ && queue_.empty() &&
+         send_credits_.CanSend() && send_queue_.HasRoom(1);
+}
+
+// All but message_bytes, where nothing has to be said beyond what a call's
+// usual frame says. Grants credits. False: not so, and nothing happened.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SetFields(
+    FrameKind kind, const Call& call, const rpc::OutgoingFrame& frame,
+    FrameFields* fields) {
+  if (kind == FrameKind::kOpen) {
+    if (call.method_index >= method_numbers_.size()) return false;
+    const uint32_t known = method_numbers_[call.method_index];
+    if (known == 0) return false;
+    fields->detail = known - 1;
+    fields->timeout_us = call.timeout_us;
+  } else {
+    if (call.owes_done || call.was_held_back) return false;
+    fields->detail = frame.status_code;
+  }
+  fields->kind = kind;
+  fields->flags =
+      (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
+  fields->slot = call.slot;
+  fields->call_sequence = call.sequence;
+  fields->credits = GrantCredits();
+  fields->header_bytes = static_cast<uint32_t>(frame.header.size());
+  return true;
+}
+
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::PostAtOnce(
+    ibv_send_wr* wr, Call& call, const rpc::OutgoingFrame& frame) {
+  call.sent_end = frame.end;
+  if (!PostWorkRequests(wr)) return;
+  ++sent_frames_;
+  answer_due_ = false;
+  send_credits_.Spend();
+  call.open_sent = true;
+  if (frame.has_message) poller_->counters().eager_messages_sent.Add(1);
+}
+
 // The usual case: the whole of what a call has to say is small, and nothing is
 // in its way. Does what SendFrame would, without getting ready for anything
 // else. False: not so, and nothing happened.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
     FrameKind kind, Call& call, const rpc::OutgoingFrame& frame) {
-  const bool opens = kind == FrameKind::kOpen;
-  const size_t front_bytes =
-      kFramePrefixBytes + (opens ? kOpenExtraBytes : 0) + frame.header.size();
+  const size_t front_bytes = FrontBytes(kind, frame);
   const size_t frame_bytes = front_bytes + frame.small_message.size();
-  if (ABSL_PREDICT_FALSE(state_ != State::kUp || frame_bytes > at_once_limit_ ||
+  if (ABSL_PREDICT_FALSE(frame_bytes > at_once_limit_ ||
                          !frame.message.empty() || !frame.attachment.empty() ||
-                         starved_ || !queue_.empty() ||
-                         !send_credits_.CanSend() || !send_queue_.HasRoom(1))) {
+                         !MaySendAtOnce())) {
     return false;
   }
   FrameFields fields;
-  if (opens) {
-    if (call.method_index >= method_numbers_.size()) return false;
-    const uint32_t known = method_numbers_[call.method_index];
-    if (known == 0) return false;
-    fields.detail = known - 1;
-    fields.timeout_us = call.timeout_us;
-  } else {
-    if (call.owes_done || call.was_held_back) return false;
-    fields.detail = frame.status_code;
-  }
-  fields.kind = kind;
-  fields.flags = (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
-  fields.slot = call.slot;
-  fields.call_sequence = call.sequence;
-  fields.credits = GrantCredits();
-  fields.header_bytes = static_cast<uint32_t>(frame.header.size());
+  if (!SetFields(kind, call, frame, &fields)) return false;
   fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
 
   std::byte scratch[kMaxInlineBytes];
@@ -74,13 +105,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
   wr.opcode = IBV_WR_SEND_WITH_IMM;
   wr.send_flags = IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0);
   wr.imm_data = htonl(EncodeTag(fields));
-  call.sent_end = frame.end;
-  if (!PostWorkRequests(&wr)) return true;
-  ++sent_frames_;
-  answer_due_ = false;
-  send_credits_.Spend();
-  call.open_sent = true;
-  if (frame.has_message) poller_->counters().eager_messages_sent.Add(1);
+  PostAtOnce(&wr, call, frame);
   return true;
 }
 

@@ -234,7 +234,13 @@ class Connection final : public PolledConnection,
   void OnUp(const CmEvent& event);
 
   // Calls (connection_calls.cc).
+  static size_t FrontBytes(FrameKind kind, const rpc::OutgoingFrame& frame);
+  bool MaySendAtOnce() const;
+  bool SetFields(FrameKind kind, const Call& call,
+                 const rpc::OutgoingFrame& frame, FrameFields* fields);
+  void PostAtOnce(ibv_send_wr* wr, Call& call, const rpc::OutgoingFrame& frame);
   bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
+  bool SendInPlace(FrameKind kind, Call& call, rpc::OutgoingFrame& frame);
   // These return as SendData does, and so does Submit.
   bool SendNow(Call& call, rpc::OutgoingFrame& frame);
   bool MaySend(Call& call, rpc::OutgoingFrame& frame);

@@ -42,6 +42,7 @@ void Connection::OpenCall(Call& call, rpc::OutgoingFrame& frame) {
 void Connection::AfterOpening(Call& call, rpc::OutgoingFrame& frame,
                               bool sent) {
   const bool more_follow = !frame.end;
+  if (!sent) sent = SendInPlace(FrameKind::kOpen, call, frame);
   if (!sent) {
     Outgoing out;
     out.fields.kind = FrameKind::kOpen;
@@ -56,6 +57,7 @@ void Connection::AfterOpening(Call& call, rpc::OutgoingFrame& frame,
 
 ABSL_ATTRIBUTE_NOINLINE bool Connection::SendSlowly(Call& call,
                                                     rpc::OutgoingFrame& frame) {
+  if (SendInPlace(FrameKind::kData, call, frame)) return true;
   Outgoing out;
   out.fields.kind = FrameKind::kData;
   out.fields.detail = frame.status_code;

@@ -556,10 +556,8 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
   }
   send_queue_.Complete(wc.wr_id, [this](SendEntry& entry) {
     // Else others may be the next to write there, on CPUs of their own.
-    if (!entry.buffers.empty() && poller_->IsAlone()) {
-      for (rpc::Buffer& buffer : entry.buffers) {
-        poller_->context().memory().TakeBack(std::move(buffer));
-      }
+    if (entry.buffers.is_one_buffer() && poller_->IsAlone()) {
+      poller_->context().memory().TakeBack(entry.buffers.TakeOnly());
     }
     if (entry.read != nullptr) {
       --reads_outstanding_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "rdma_transport/call_sending.h"
 #include "rdma_transport/connection.h"
 #include "rdma_transport/verbs/verbs_error.h"
 #include "rdma_transport/wall_clock.h"
@@ -248,10 +249,48 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
   Append(at, out.attachment);
   sge = {reinterpret_cast<uint64_t>(buffer->data()),
          static_cast<uint32_t>(frame_bytes), RegisteredMemory::LkeyOf(*buffer)};
-  holds.buffers.push_back(*std::move(buffer));
+  holds.buffers.Append(*std::move(buffer));
   PostSend(out, &sge, 1, /*is_inline=*/false, &holds);
   AfterPost(out);
   return PostResult::kPosted;
+}
+
+// What SendAtOnce does, for a message that is too large for it, and alone in a
+// buffer of ours with room in front. False: not so, and nothing happened.
+bool Connection::SendInPlace(FrameKind kind, Call& call,
+                             rpc::OutgoingFrame& frame) {
+  const size_t front_bytes = FrontBytes(kind, frame);
+  const size_t frame_bytes = front_bytes + frame.message.size();
+  if (!frame.message.is_one_buffer() || !frame.header.empty() ||
+      !frame.attachment.empty() || frame.growing != nullptr ||
+      frame_bytes > eager_limit_ || frame_bytes <= inline_limit_ ||
+      !MaySendAtOnce()) {
+    return false;
+  }
+  const rpc::Buffer& message = frame.message.only();
+  if (!poller_->context().memory().Owns(message) ||
+      message.headroom() < front_bytes || !message.block()->unique()) {
+    return false;
+  }
+  FrameFields fields;
+  if (!SetFields(kind, call, frame, &fields)) return false;
+  fields.message_bytes = static_cast<uint32_t>(message.size());
+  ibv_sge sge = {reinterpret_cast<uint64_t>(message.data()) - front_bytes,
+                 static_cast<uint32_t>(frame_bytes),
+                 RegisteredMemory::LkeyOf(message)};
+  EncodePrefix(fields, reinterpret_cast<std::byte*>(sge.addr));
+  ibv_send_wr wr;
+  bool signaled = true;  // the buffer is to come back soon
+  SendEntry& entry = send_queue_.Push(&signaled, &wr.wr_id);
+  entry.buffers = std::move(frame.message);
+  wr.next = nullptr;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_SEND_WITH_IMM;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.imm_data = htonl(EncodeTag(fields));
+  PostAtOnce(&wr, call, frame);
+  return true;
 }
 
 // A message in a buffer of ours, with room in front for everything else: the
@@ -276,7 +315,7 @@ bool Connection::GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
   *sge = {reinterpret_cast<uint64_t>(front),
           static_cast<uint32_t>(front_bytes + message.size()),
           RegisteredMemory::LkeyOf(message)};
-  holds->buffers.push_back(std::move(message));
+  holds->buffers.Append(std::move(message));
   return true;
 }
 
@@ -300,13 +339,13 @@ bool Connection::GatherBuffers(Outgoing& out, size_t front_bytes,
   sges->push_back({reinterpret_cast<uint64_t>(front->data()),
                    static_cast<uint32_t>(front_bytes),
                    RegisteredMemory::LkeyOf(*front)});
-  holds->buffers.push_back(*std::move(front));
+  holds->buffers.Append(*std::move(front));
   for (rpc::BufferChain* chain : {&out.message, &out.attachment}) {
     for (const rpc::Buffer& buffer : chain->buffers()) {
       sges->push_back({reinterpret_cast<uint64_t>(buffer.data()),
                        static_cast<uint32_t>(buffer.size()),
                        RegisteredMemory::LkeyOf(buffer)});
-      holds->buffers.push_back(buffer);
+      holds->buffers.Append(buffer);
     }
     chain->clear();
   }
@@ -347,7 +386,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
     frame = buffer->mutable_data();
     sge.addr = reinterpret_cast<uint64_t>(frame);
     sge.lkey = RegisteredMemory::LkeyOf(*buffer);
-    holds.buffers.push_back(*std::move(buffer));
+    holds.buffers.Append(*std::move(buffer));
   }
 
   // The windows are bound in the same post as the frame that names their keys.
@@ -443,7 +482,7 @@ void Connection::FailPost(int error, const ibv_send_wr* bad) {
   Close(absl::UnavailableError(status.message()));
 }
 
-// SendAtOnce does of this what concerns it.
+// SendAtOnce and SendInPlace do of this what concerns them.
 void Connection::AfterPost(const Outgoing& out) {
   ++sent_frames_;
   starved_ = false;

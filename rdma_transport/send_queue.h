@@ -16,7 +16,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/inlined_vector.h"
 #include "rpc/buffer.h"
 
 namespace rdma {
@@ -25,7 +24,7 @@ class IncomingRead;
 
 // One posted work request: what it keeps alive.
 struct SendEntry {
-  absl::InlinedVector<rpc::Buffer, 2> buffers;
+  rpc::BufferChain buffers;
   IncomingRead* read = nullptr;  // of a READ
   uint64_t revoked_offer = 0;    // of a LOCAL_INV that ends an offer, else 0
 
