@@ -81,6 +81,27 @@ TEST_P(ReceiverNotReadyTest, WaitsForEverWithSevenRetries) {
   EXPECT_EQ(target_.bytes(0, 2000), buffer_.bytes(0, 2000));
 }
 
+TEST_P(ReceiverNotReadyTest, ALargeOneWithAnImmediateWaitsAsWell) {
+  ASSERT_TRUE(ConnectWithRetries(7));
+  buffer_.Fill(5);
+  ASSERT_EQ(0, Post(link_.client,
+                    SendWr(1).Sge(buffer_.sge(0, 4000)).Imm(htonl(7))));
+  ASSERT_EQ(0, Post(link_.client,
+                    SendWr(2).Sge(buffer_.sge(8, 3000)).Imm(htonl(8))));
+  pump().TurnFor(absl::Milliseconds(20));
+  ExpectSilence(client().send_cq());
+  for (uint64_t id : {3, 4}) {
+    ASSERT_EQ(0, PostReceive(link_.server,
+                             {.wr_id = id, .sges = {target_.sge()}}));
+    const ibv_wc wc = Await(server().recv_cq());
+    const size_t bytes = id == 3 ? 4000 : 3000;
+    EXPECT_THAT(wc, Received(id, bytes));
+    EXPECT_EQ(wc.imm_data, htonl(static_cast<uint32_t>(id + 4)));
+    EXPECT_EQ(target_.bytes(0, bytes), buffer_.bytes(id == 3 ? 0 : 8, bytes));
+    EXPECT_THAT(Await(client().send_cq()), Succeeded(id - 2));
+  }
+}
+
 // What is behind a fenced message does not hold it up when it is sent again.
 TEST_P(ReceiverNotReadyTest, AFencedMessageWaitsForNothingBehindIt) {
   if (!deviations().resends_fenced_requests) {

@@ -4,6 +4,7 @@
 // every byte are looked at. ibv_post_send(3), ibv_poll_cq(3).
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "tests/conformance/fixture.h"
 
@@ -16,7 +17,8 @@ class SendTest : public ConnectedTest {
  protected:
   // Sends `bytes` from the front of the client's buffer into a receive that is
   // exactly as long, and checks what comes out.
-  void ExpectDelivered(size_t bytes, bool inline_data) {
+  void ExpectDelivered(size_t bytes, bool inline_data,
+                       std::optional<__be32> imm = std::nullopt) {
     SCOPED_TRACE(bytes);
     server_buffer_.Clear();
     ReceiveRequest receive = {.wr_id = 1};
@@ -25,12 +27,15 @@ class SendTest : public ConnectedTest {
     WorkRequest send = SendWr(2);
     if (bytes > 0) send.Sge(client_buffer_.sge(0, bytes));
     if (inline_data) send.Inline();
+    if (imm) send.Imm(*imm);
     ASSERT_EQ(0, Post(client_qp_, send));
 
     const ibv_wc received = Await(server().recv_cq());
     EXPECT_THAT(received, Received(1, bytes));
     EXPECT_EQ(received.qp_num, server_qp_->qp_num);
-    EXPECT_EQ(received.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV), 0u);
+    EXPECT_EQ(received.wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV),
+              imm ? unsigned{IBV_WC_WITH_IMM} : 0u);
+    if (imm) EXPECT_EQ(received.imm_data, *imm);
     const ibv_wc sent = Await(client().send_cq());
     EXPECT_THAT(sent, Succeeded(2, IBV_WC_SEND));
     EXPECT_EQ(sent.qp_num, client_qp_->qp_num);
@@ -58,6 +63,34 @@ TEST_P(SendTest, DeliversEverySizeAroundTheLimits) {
   for (size_t bytes :
        {0, 1, 7, 8, 55, 56, 57, 63, 64, 65, 4095, 4096, 4097, 32767, 65535}) {
     ExpectDelivered(bytes, /*inline_data=*/false);
+  }
+}
+
+TEST_P(SendTest, DeliversEverySizeWithAnImmediate) {
+  for (uint32_t bytes :
+       {0, 1, 56, 57, 112, 113, 1151, 1152, 1153, 4096, 8192, 32767, 65535}) {
+    ExpectDelivered(bytes, /*inline_data=*/false, htonl(bytes + 1));
+  }
+}
+
+// Only some of them complete at the sender, and each of those for all before.
+TEST_P(SendTest, DeliversLargeOnesOfWhichFewAreSignaled) {
+  constexpr uint64_t kMessages = 12;
+  constexpr size_t kBytes = 4000;
+  PostServerReceives(kMessages, kBytes);
+  for (uint64_t i = 0; i < kMessages; ++i) {
+    WorkRequest send = SendWr(i).Sge(client_buffer_.sge(0, kBytes));
+    send.Imm(htonl(static_cast<uint32_t>(i)));
+    if (i % 4 != 3) send.Unsignaled();
+    ASSERT_EQ(0, Post(client_qp_, send));
+  }
+  for (uint64_t i = 0; i < kMessages; ++i) {
+    const ibv_wc wc = Await(server().recv_cq());
+    EXPECT_THAT(wc, Received(1000 + i, kBytes));
+    EXPECT_EQ(wc.imm_data, htonl(static_cast<uint32_t>(i)));
+  }
+  for (uint64_t i = 3; i < kMessages; i += 4) {
+    EXPECT_THAT(Await(client().send_cq()), Succeeded(i, IBV_WC_SEND));
   }
 }
 

@@ -118,35 +118,46 @@ TEST_F(HostileRingTest, PayloadLongerThanAPacket) {
   }
 }
 
-TEST_F(HostileRingTest, DescriptionsOfMemoryThatWasNeverShared) {
+// Of one piece. Those with an immediate are taken by a short way of their own.
+constexpr PacketKind kDescribedKinds[] = {PacketKind::kSend,
+                                          PacketKind::kSendWithImmediate};
+
+Packet Described(PacketKind kind) {
   Packet packet;
+  packet.kind = kind;
   packet.described = true;
   packet.payload_bytes = sizeof(Descriptor);
-  const Descriptor nowhere = {.arena = 77, .bytes = 100, .offset = 0};
-  hostile_->WritePacket(packet, &nowhere, sizeof(nowhere));
-  // It might still be announced: until the peer hangs up the victim waits. Few
-  // polls: it waits for 5 s, and each of them looks at the socket.
-  ExpectIndifference(1000);
-  hostile_->HangUp();
-  ExpectEnd();
+  return packet;
+}
+
+TEST_F(HostileRingTest, DescriptionsOfMemoryThatWasNeverShared) {
+  for (const PacketKind kind : kDescribedKinds) {
+    const Descriptor nowhere = {.arena = 77, .bytes = 100, .offset = 0};
+    hostile_->WritePacket(Described(kind), &nowhere, sizeof(nowhere));
+    // It might still be announced: until the peer hangs up the victim waits.
+    // Few polls: it waits for 5 s, and each of them looks at the socket.
+    ExpectIndifference(1000);
+    hostile_->HangUp();
+    ExpectEnd();
+    ConnectHostile();
+  }
 }
 
 TEST_F(HostileRingTest, DescriptionsOutsideOfTheirArena) {
-  for (const Descriptor& wrong :
-       {Descriptor{.arena = 5, .bytes = 4096, .offset = 4096},
-        Descriptor{.arena = 5, .bytes = 1, .offset = 8192},
-        Descriptor{.arena = 5, .bytes = 100, .offset = UINT64_MAX - 10}}) {
-    const auto arena = Segment::Create(
-        "arena", 8192 - 4096, Sharing::kReadOnlyToPeers, Prefault::kYes);
-    ASSERT_TRUE(arena.ok());
-    const uint32_t announce[2] = {2, 5};
-    hostile_->Send(announce, sizeof(announce), {arena->fd()});
-    Packet packet;
-    packet.described = true;
-    packet.payload_bytes = sizeof(Descriptor);
-    hostile_->WritePacket(packet, &wrong, sizeof(wrong));
-    ExpectEnd();
-    ConnectHostile();
+  for (const PacketKind kind : kDescribedKinds) {
+    for (const Descriptor& wrong :
+         {Descriptor{.arena = 5, .bytes = 4096, .offset = 4096},
+          Descriptor{.arena = 5, .bytes = 1, .offset = 8192},
+          Descriptor{.arena = 5, .bytes = 100, .offset = UINT64_MAX - 10}}) {
+      const auto arena = Segment::Create(
+          "arena", 8192 - 4096, Sharing::kReadOnlyToPeers, Prefault::kYes);
+      ASSERT_TRUE(arena.ok());
+      const uint32_t announce[2] = {2, 5};
+      hostile_->Send(announce, sizeof(announce), {arena->fd()});
+      hostile_->WritePacket(Described(kind), &wrong, sizeof(wrong));
+      ExpectEnd();
+      ConnectHostile();
+    }
   }
 }
 
@@ -178,13 +189,12 @@ TEST_F(HostileRingTest, DescriptionsThatAreNoWholeNumber) {
 }
 
 TEST_F(HostileRingTest, AMessageLongerThanItsReceive) {
-  const std::vector<Descriptor> descriptors = {
-      {.arena = 1, .bytes = 1 << 20, .offset = 0}};
-  Packet packet;
-  packet.described = true;
-  packet.payload_bytes = sizeof(Descriptor);
-  hostile_->WritePacket(packet, descriptors.data(), packet.payload_bytes);
-  ExpectEnd(IBV_WC_LOC_LEN_ERR);
+  for (const PacketKind kind : kDescribedKinds) {
+    const Descriptor piece = {.arena = 1, .bytes = 1 << 20, .offset = 0};
+    hostile_->WritePacket(Described(kind), &piece, sizeof(piece));
+    ExpectEnd(IBV_WC_LOC_LEN_ERR);
+    ConnectHostile();
+  }
 }
 
 TEST_F(HostileRingTest, AnImmediateWithoutItsLength) {

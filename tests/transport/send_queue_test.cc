@@ -128,7 +128,7 @@ TEST(SendQueueTest, BuffersLiveUntilTheCompletion) {
   rpc::Buffer buffer = rpc::Buffer::FromHeap(100);
   bool signaled = true;
   uint64_t wr_id;
-  queue.Push(&signaled, &wr_id).buffers.push_back(buffer);
+  queue.Push(&signaled, &wr_id).buffers.Append(buffer);
   EXPECT_FALSE(buffer.block()->unique());
   queue.Complete(
       wr_id, [&buffer](SendEntry&) { EXPECT_FALSE(buffer.block()->unique()); });
@@ -142,7 +142,7 @@ TEST(SendQueueTest, WhatWasNotPostedIsTakenBack) {
   for (int i = 0; i < 3; ++i) {
     bool signaled = false;
     uint64_t wr_id;
-    queue.Push(&signaled, &wr_id).buffers.push_back(buffer);
+    queue.Push(&signaled, &wr_id).buffers.Append(buffer);
   }
   queue.Unpush(3);
   EXPECT_TRUE(buffer.block()->unique());

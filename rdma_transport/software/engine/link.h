@@ -87,17 +87,14 @@ class Link {
   // kMaxPayloadBytes.
   bool SendSmall(uint32_t immediate, const std::byte* data, uint32_t bytes) {
     if (bytes > kShortBytes) return SendRun(immediate, data, bytes);
-    if (!tx_.HasRoomFor(kShortLines) ||
-        control_pending_.load(std::memory_order_relaxed)) [[unlikely]] {
-      return false;
-    }
-    tx_.PutShort(immediate, data, bytes);
-    FenceBeforeBell();
-    if (recv_bell_.armed->load(std::memory_order_relaxed) != 0) [[unlikely]]
-      Wake(/*solicited=*/false);
-    return true;
+    return SendShort(immediate, data, bytes, /*described=*/0);
   }
-  // The position of the last packet that was sent by SendSmall.
+  // The same for one whose bytes are in memory that was announced.
+  bool SendDescribed(uint32_t immediate, const Descriptor& piece) {
+    return SendShort(immediate, reinterpret_cast<const std::byte*>(&piece),
+                     sizeof(piece), kDescribedBit);
+  }
+  // The position of the last packet that was sent by either.
   uint64_t sent_position() const { return tx_.position(); }
   // Wakes the peer where it sleeps and what was sent since the last call wants
   // it to wake. After every batch of Sends.
@@ -127,6 +124,13 @@ class Link {
   bool PeekSmall(uint64_t* word) const { return rx_.HasSmallPacket(word); }
   // Whether there was any packet, by the word that PeekSmall gave.
   bool IsPacket(uint64_t word) const { return rx_.IsPacket(word); }
+  // What is described by a packet that is no small one, by PeekSmall's word.
+  // False: it is none of one piece.
+  bool PeekDescribed(uint64_t word, Descriptor* piece) const {
+    return rx_.ReadOneDescribed(word, piece);
+  }
+  // Takes the packet that PeekDescribed told of.
+  void TakeDescribed() { rx_.Advance(1); }
   // Takes the packet that PeekSmall told of: Read of its `bytes`, and Consume.
   // REQUIRES: bytes <= kMaxPayloadBytes.
   void TakeSmall(void* out, uint32_t bytes) {
@@ -143,7 +147,8 @@ class Link {
   void SetSeveralTaken(bool several) { tx_.SetMoreFollow(several); }
   // Tells the peer what was consumed. After every batch of Consumes.
   virtual void Acknowledge() = 0;
-  // The same after packets of which one at least was taken by TakeSmall.
+  // The same after packets of which one at least was taken by TakeSmall or
+  // TakeDescribed.
   void AcknowledgeSmall() {
     own_consumed_->store(rx_.position(), std::memory_order_release);
     FenceBeforeBell();
@@ -255,6 +260,18 @@ class Link {
   uint32_t peer_pd_ = 0;
 
  private:
+  bool SendShort(uint32_t immediate, const std::byte* data, uint32_t bytes,
+                 uint64_t described) {
+    if (!tx_.HasRoomFor(kShortLines) ||
+        control_pending_.load(std::memory_order_relaxed)) [[unlikely]] {
+      return false;
+    }
+    tx_.PutShort(immediate, data, bytes, described);
+    FenceBeforeBell();
+    if (recv_bell_.armed->load(std::memory_order_relaxed) != 0) [[unlikely]]
+      Wake(/*solicited=*/false);
+    return true;
+  }
   // SendSmall of more than short ones.
   bool SendRun(uint32_t immediate, const std::byte* data, uint32_t bytes);
 

@@ -57,10 +57,12 @@ inline constexpr uint32_t kMaxPayloadBytes = kMaxInlineBytes;
 static_assert(kMaxSges * sizeof(Descriptor) <= kMaxPayloadBytes);
 
 inline constexpr uint64_t kLapMask = 0xff;
+inline constexpr uint64_t kDescribedBit = uint64_t{1} << 13;
 
 inline uint64_t EncodeWord(const Packet& packet, uint64_t lap) {
   return (lap & kLapMask) | static_cast<uint64_t>(packet.kind) << 8 |
-         uint64_t{packet.solicited} << 12 | uint64_t{packet.described} << 13 |
+         uint64_t{packet.solicited} << 12 |
+         (packet.described ? kDescribedBit : 0) |
          uint64_t{packet.payload_bytes} << 16 |
          uint64_t{packet.immediate} << 32;
 }
@@ -70,7 +72,7 @@ inline bool DecodeWord(uint64_t word, Packet* packet) {
   const auto kind = static_cast<uint8_t>(word >> 8 & 0xf);
   packet->kind = static_cast<PacketKind>(kind);
   packet->solicited = (word >> 12 & 1) != 0;
-  packet->described = (word >> 13 & 1) != 0;
+  packet->described = (word & kDescribedBit) != 0;
   packet->payload_bytes = static_cast<uint16_t>(word >> 16);
   packet->immediate = static_cast<uint32_t>(word >> 32);
   return kind != static_cast<uint8_t>(PacketKind::kContinuation) &&
@@ -90,6 +92,13 @@ inline uint64_t SmallPacketWord(uint32_t immediate, uint32_t bytes,
 inline bool IsSmallPacket(uint64_t word, uint64_t lap) {
   constexpr uint64_t kWhat = 0x3fff;  // lap, kind, solicited, described
   return (word & kWhat) == SmallPacketWord(0, 0, lap);
+}
+// The same for one whose bytes are in one piece of its sender's memory, of which
+// there is a Descriptor in it.
+inline bool IsOneDescribed(uint64_t word, uint64_t lap) {
+  constexpr uint64_t kWhat = 0xffff3fff;  // payload bytes as well
+  return (word & kWhat) ==
+         (SmallPacketWord(0, sizeof(Descriptor), lap) | kDescribedBit);
 }
 inline uint32_t ImmediateOf(uint64_t word) {
   return static_cast<uint32_t>(word >> 32);

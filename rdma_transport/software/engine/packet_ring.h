@@ -106,9 +106,10 @@ class OutgoingRing {
     return position_ + lines <= room_end_ + kReservedLines;
   }
 
-  // Writes a small packet (packet.h).
+  // Writes a small packet (packet.h), or with kDescribedBit one described.
   // REQUIRES: bytes <= kShortBytes. HasRoomFor(kShortLines).
-  void PutShort(uint32_t immediate, const std::byte* data, uint32_t bytes) {
+  void PutShort(uint32_t immediate, const std::byte* data, uint32_t bytes,
+                uint64_t described = 0) {
     RingLine* const first = next_;
     const uint64_t lap = lap_;
     uint32_t count = 1;
@@ -127,7 +128,7 @@ class OutgoingRing {
     } else {
       CopyLinePayload(first->payload, data, bytes);
     }
-    first->word.store(SmallPacketWord(immediate, bytes, lap),
+    first->word.store(SmallPacketWord(immediate, bytes, lap) | described,
                       std::memory_order_release);
     position_ += count;
     next_ = end;
@@ -220,6 +221,15 @@ class IncomingRing {
   bool HasSmallPacket(uint64_t* word) const {
     *word = next_->word.load(std::memory_order_acquire);
     return IsSmallPacket(*word, lap_);
+  }
+  // What is described by the next packet, by the word that HasSmallPacket gave.
+  // False: it is none of one piece.
+  bool ReadOneDescribed(uint64_t word, Descriptor* piece) const {
+    if (!IsOneDescribed(word, lap_)) return false;
+    std::memcpy(piece, next_->payload, sizeof(*piece));
+    // What is checked is what is used: it is not read again.
+    std::atomic_signal_fence(std::memory_order_acq_rel);
+    return true;
   }
   // Whether there was any packet, by the word that HasSmallPacket gave.
   bool IsPacket(uint64_t word) const { return (word & kLapMask) == lap_; }

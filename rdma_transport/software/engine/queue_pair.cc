@@ -6,6 +6,7 @@
 #include <cassert>
 #include <cerrno>
 
+#include "absl/base/attributes.h"
 #include "absl/strings/str_cat.h"
 #include "rdma_transport/software/log.h"
 
@@ -82,7 +83,8 @@ int QueuePair::PostSendLong(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     *bad_wr = wr;
     return EINVAL;
   }
-  const int error = requester_.Post(wr, bad_wr);
+  const int error =
+      requester_.PostDescribed(*wr) ? 0 : requester_.Post(wr, bad_wr);
   if (state == IBV_QPS_ERR) [[unlikely]] {
     requester_.Flush();
     return error;
@@ -116,22 +118,36 @@ int QueuePair::PostReceive(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
 
 // --- Progress ----------------------------------------------------------------
 
+// Takes the next packet where it is small, or one described. kWaits: there is
+// none. kLater: it is another one, or not usual; nothing happened.
+// REQUIRES: responder_.TakesSmall().
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline QueuePair::PacketResult QueuePair::TakeUsual(
+    Link* link, uint64_t* budget_bytes, ibv_wc* received) {
+  uint64_t word;
+  bool taken;
+  if (link->PeekSmall(&word)) {
+    taken = responder_.ReceiveSmall(link, word, received);
+  } else if (!link->IsPacket(word)) {
+    return PacketResult::kWaits;
+  } else {
+    taken = responder_.ReceiveDescribed(link, word, budget_bytes, received);
+  }
+  return taken ? PacketResult::kTaken : PacketResult::kLater;
+}
+
 // The usual case of Progress. A link that has rung, or whose peer hung up, is
 // no reason to do more: the ring was heard while the link was serviced, and the
 // QP's attention was asked for with the hang-up; Progress follows either.
 PollTarget::Taken QueuePair::TakeSmall(ibv_wc* completions, ibv_wc* end) {
   assert(!is_idle());
   Link* const link = live_link_;
+  uint64_t budget_bytes = kCopyQuantumBytes;
   ibv_wc* next = completions;
   bool all = true;
   for (; next != end; ++next) {
-    uint64_t word;
-    if (!link->PeekSmall(&word)) {
-      all = !link->IsPacket(word);
-      break;
-    }
-    if (!responder_.ReceiveSmall(link, word, next)) [[unlikely]] {
-      all = false;
+    const PacketResult result = TakeUsual(link, &budget_bytes, next);
+    if (result != PacketResult::kTaken) {
+      all = result == PacketResult::kWaits;
       break;
     }
   }
@@ -215,7 +231,7 @@ bool QueuePair::TakePackets(uint64_t* budget_bytes) {
   int64_t left = kPacketsPerTurn;
   PacketResult result = PacketResult::kTaken;
   while (left != 0 && live_link_->HasIncoming()) {
-    if (TakeSmallPacket()) {
+    if (TakeSmallPacket(budget_bytes)) {
       result = PacketResult::kTaken;
     } else {
       result = TakePacket(budget_bytes);
@@ -240,12 +256,10 @@ bool QueuePair::TakePackets(uint64_t* budget_bytes) {
 }
 
 // The usual case of TakePacket. False: not so, and nothing happened.
-inline bool QueuePair::TakeSmallPacket() {
-  uint64_t word;
+inline bool QueuePair::TakeSmallPacket(uint64_t* budget_bytes) {
   ibv_wc* const entry = context_.recv_cq->DirectEntry();
   if (entry == nullptr || !responder_.TakesSmall() ||
-      !live_link_->PeekSmall(&word) ||
-      !responder_.ReceiveSmall(live_link_, word, entry)) {
+      TakeUsual(live_link_, budget_bytes, entry) != PacketResult::kTaken) {
     return false;
   }
   context_.recv_cq->Pushed();

@@ -115,9 +115,10 @@ class QueuePair final : public ibv_qp,
   bool MoreToDeliver() const;
   // Takes packets. False: the QP left RTS.
   bool TakePackets(uint64_t* budget_bytes);
-  bool TakeSmallPacket();
+  bool TakeSmallPacket(uint64_t* budget_bytes);
   // kWaits: for the peer or the consumer. kLater: for the next turn.
   enum class PacketResult { kTaken, kWaits, kLater, kEnded };
+  PacketResult TakeUsual(Link* link, uint64_t* budget_bytes, ibv_wc* received);
   PacketResult TakePacket(uint64_t* budget_bytes);
   void SetReceiveBusy(bool busy);
   void OnViolation(const char* what);

@@ -73,19 +73,12 @@ class Requester {
       return false;
     }
     sent_position_ = link->sent_position();
-    // What only those need that are not sent yet is left out.
-    SendWqe& wqe = sq_.At(sq_.tail_);
-    wqe.wr_id = wr.wr_id;
-    wqe.position = sent_position_;
-    wqe.byte_len = bytes;
-    wqe.status = IBV_WC_SUCCESS;
-    wqe.opcode = IBV_WR_SEND_WITH_IMM;
-    wqe.send_flags = IBV_SEND_INLINE;
-    wqe.phase = SendWqe::Phase::kSent;
-    wqe.sge_count = 1;
-    sq_.started_ = ++sq_.tail_;
+    FillSent(wr, bytes, IBV_SEND_INLINE);
     return true;
   }
+  // The same for a single SEND with immediate out of one piece of memory, of
+  // more bytes than go into a packet.
+  bool PostDescribed(const ibv_send_wr& wr);
   // ibv_post_send(3) in a state that admits it. Work requests that can start
   // do; the others wait for Progress. Returns 0 or an errno value.
   int Post(ibv_send_wr* wr, ibv_send_wr** bad_wr);
@@ -156,6 +149,20 @@ class Requester {
     bool inline_data;
   };
 
+  // Takes a slot for a SEND with immediate that is on its way. What only those
+  // need that are not sent yet is left out.
+  void FillSent(const ibv_send_wr& wr, uint32_t bytes, uint8_t flags) {
+    SendWqe& wqe = sq_.At(sq_.tail_);
+    wqe.wr_id = wr.wr_id;
+    wqe.position = sent_position_;
+    wqe.byte_len = bytes;
+    wqe.status = IBV_WC_SUCCESS;
+    wqe.opcode = IBV_WR_SEND_WITH_IMM;
+    wqe.send_flags = flags;
+    wqe.phase = SendWqe::Phase::kSent;
+    wqe.sge_count = 1;
+    sq_.started_ = ++sq_.tail_;
+  }
   int PostOne(const ibv_send_wr& wr);
   int Validate(const ibv_send_wr& wr, uint64_t* total_bytes) const;
 

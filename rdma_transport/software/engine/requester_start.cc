@@ -31,6 +31,39 @@ const std::byte* AddressOf(const ibv_sge& sge) {
 
 }  // namespace
 
+bool Requester::PostDescribed(const ibv_send_wr& wr) {
+  constexpr unsigned int kFlags =
+      IBV_SEND_INLINE | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
+  if (wr.next != nullptr || wr.opcode != IBV_WR_SEND_WITH_IMM ||
+      wr.num_sge != 1 || (wr.send_flags & kFlags) != 0 ||
+      wr.sg_list->length <= kCopyIntoLinkBytes ||
+      wr.sg_list->length > kMaxMessageBytes || small_limit_now_ < 0 ||
+      sq_.full()) {
+    return false;
+  }
+  const ibv_sge& sge = *wr.sg_list;
+  Link* const link = qp_->link;
+  KeyRange range;
+  if (!qp_->memory->FindLocal(qp_->pd, sge, 0, &range) ||
+      !link->Announce(range.arena)) [[unlikely]] {
+    return false;
+  }
+  const bool signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
+  if (signaled && signaled_pending_ == 0) AskForNext();
+  if (!link->SendDescribed(wr.imm_data, {range.arena, sge.length,
+                                         range.OffsetOf(sge.addr)}))
+      [[unlikely]] {
+    return false;
+  }
+  sent_position_ = link->sent_position();
+  if (signaled) {
+    newest_signaled_ = sq_.tail_;
+    ++signaled_pending_;
+  }
+  FillSent(wr, sge.length, signaled ? IBV_SEND_SIGNALED : 0);
+  return true;
+}
+
 void Requester::StartWaiting(uint64_t* budget_bytes) {
   StartResult result = StartResult::kStarted;
   while (sq_.started_ != sq_.tail_ && MayStart(sq_.At(sq_.started_))) {

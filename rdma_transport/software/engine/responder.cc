@@ -57,7 +57,6 @@ Responder::Result Responder::Receive(const Packet& packet,
   if (not_ready_since_ns_ != 0) [[unlikely]]
     OnReady();
   if (packet.described) {
-    if (CopyWhole(packet, *wqe, budget_bytes)) return Result::kConsumed;
     const Result held = Hold(packet, *wqe);
     return held == Result::kConsumed ? ContinueHeld(packet, budget_bytes)
                                      : held;
@@ -155,29 +154,33 @@ ibv_wc_status Responder::CheckRoom(const ibv_sge* sges, uint32_t count,
 
 // --- Described payload -------------------------------------------------------
 
-bool Responder::CopyWhole(const Packet& packet, const ReceiveWqe& wqe,
-                          uint64_t* budget_bytes) {
+bool Responder::ReceiveDescribed(Link* link, uint64_t word,
+                                 uint64_t* budget_bytes, ibv_wc* received) {
   Descriptor piece;
-  if (packet.payload_bytes != sizeof(piece) || wqe.sge_count == 0 ||
-      packet.kind == PacketKind::kWriteWithImmediate ||
-      packet.kind == PacketKind::kSendWithInvalidate) {
+  if (!link->PeekDescribed(word, &piece)) return false;
+  const ReceiveWqe* const wqe = Front();
+  if (wqe == nullptr || wqe->sge_count == 0) [[unlikely]]
     return false;
-  }
-  qp_->link->Read(0, &piece, sizeof(piece));
-  const ibv_sge& sge = wqe.sges()[0];
+  const ibv_sge& sge = *wqe->sges();
   std::byte* from;
   if (piece.bytes > *budget_bytes || piece.bytes > sge.length ||
-      !qp_->memory->CheckLocal(qp_->pd, sge, IBV_ACCESS_LOCAL_WRITE) ||
-      qp_->link->Resolve(piece.arena, piece.offset, piece.bytes,
-                         /*writable=*/false, &from) != Link::Access::kOk) {
+      (!known_key_.Allows(sge.lkey, sge.addr, sge.length) && !LearnKey(sge)) ||
+      link->Resolve(piece.arena, piece.offset, piece.bytes,
+                    /*writable=*/false, &from) != Link::Access::kOk ||
+      // Heard while the memory was looked for.
+      link->rang()) [[unlikely]] {
     return false;
   }
   CopyBytes(reinterpret_cast<std::byte*>(sge.addr), from, piece.bytes);
-  if (qp_->link->PeerClosed()) return false;
+  if (link->PeerClosed()) [[unlikely]]
+    return false;
   *budget_bytes -= piece.bytes;
-  const uint64_t wr_id = wqe.wr_id;
+  *received = small_completion_;
+  received->wr_id = wqe->wr_id;
+  received->byte_len = piece.bytes;
+  received->imm_data = ImmediateOf(word);
   Pop();
-  Finish(packet, wr_id, piece.bytes);
+  link->TakeDescribed();
   return true;
 }
 

@@ -82,6 +82,10 @@ class Responder {
     return true;
   }
 
+  // The same for a described one whose bytes are in one piece, and here already.
+  bool ReceiveDescribed(Link* link, uint64_t word, uint64_t* budget_bytes,
+                        ibv_wc* received);
+
   // A packet waits for a receive, or is half copied.
   bool NeedsService() const { return waits_for_receive() || held_.has_value(); }
   bool TakesSmall() const { return !discarding_ && !NeedsService(); }
@@ -132,10 +136,6 @@ class Responder {
   void OnReady();
   Result ReceiveInline(const Packet& packet, const ReceiveWqe& wqe);
   Result ReceiveImmediate(const Packet& packet, const ReceiveWqe& wqe);
-  // A described SEND of one piece that goes into one SGE at once, and whose
-  // sender is still there afterwards. False: Hold it; nothing happened.
-  bool CopyWhole(const Packet& packet, const ReceiveWqe& wqe,
-                 uint64_t* budget_bytes);
   // Takes the receive off its queue for a described SEND.
   Result Hold(const Packet& packet, const ReceiveWqe& wqe);
   Result ContinueHeld(const Packet& packet, uint64_t* budget_bytes);
