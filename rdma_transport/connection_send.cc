@@ -256,7 +256,8 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
 }
 
 // What SendAtOnce does, for a message that is too large for it, and alone in a
-// buffer of ours with room in front. False: not so, and nothing happened.
+// buffer of ours with room in front (and so no small_message). False: not so,
+// and nothing happened.
 bool Connection::SendInPlace(FrameKind kind, Call& call,
                              rpc::OutgoingFrame& frame) {
   const size_t front_bytes = FrontBytes(kind, frame);

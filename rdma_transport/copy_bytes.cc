@@ -11,9 +11,6 @@ namespace rdma {
 #if defined(__x86_64__)
 namespace {
 
-// memcpy has a loop for more, past the caches.
-constexpr size_t kMostVectorBytes = 512 * 1024;
-
 constexpr size_t kVector = sizeof(__m256i);
 constexpr size_t kStep = 4 * kVector;
 static_assert(kLeastVectorBytes >= kVector + kStep);
@@ -68,7 +65,7 @@ bool CopyByVectors(std::byte* to, const std::byte* from, size_t bytes) {
 }
 
 void CopyLong(std::byte* to, const std::byte* from, size_t bytes) {
-  if (bytes <= kMostVectorBytes && MemcpyIsSlow()) {
+  if (MemcpyIsSlow()) {
     Copy(to, from, bytes);
   } else {
     std::memcpy(to, from, bytes);

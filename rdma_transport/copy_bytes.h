@@ -18,7 +18,7 @@ namespace rdma {
 
 inline constexpr size_t kLeastVectorBytes = 2048;
 
-// The way of long copies.
+// The way of long copies: of up to some 256 KiB, for none bypasses the caches.
 void CopyLong(std::byte* to, const std::byte* from, size_t bytes);
 
 // As memcpy: the two do not overlap, and are not null.

@@ -66,7 +66,9 @@ int CompletionQueue::Poll(int capacity, ibv_wc* completions) {
     OnIdleTurn();
     return 0;
   }
-  const PollTarget::Taken taken = only->TakeSmall(completions, end);
+  copy_budget_ = kShortQuantumBytes;
+  const PollTarget::Taken taken =
+      only->TakeSmall(completions, end, &copy_budget_);
   schedule_.OnlyHadWork();
   if (!taken.all) [[unlikely]]
     return PollLong(completions, taken.next, end);

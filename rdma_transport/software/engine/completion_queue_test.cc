@@ -31,7 +31,7 @@ class FakeTarget final : public PollTarget {
     needs_service_ = true;
     small_cq_ = cq_;
   }
-  Taken TakeSmall(ibv_wc* next, ibv_wc* end) override {
+  Taken TakeSmall(ibv_wc* next, ibv_wc* end, uint64_t*) override {
     ++takes_;
     for (; small_left_ != 0 && next != end; --small_left_, ++next) {
       *next = {};

@@ -24,7 +24,9 @@ class FakeTarget final : public PollTarget {
     needs_service_ = false;
     if (link_ != nullptr && link_->HasIncoming()) link_->TakeIncoming();
   }
-  Taken TakeSmall(ibv_wc* next, ibv_wc*) override { return {next, false}; }
+  Taken TakeSmall(ibv_wc* next, ibv_wc*, uint64_t*) override {
+    return {next, false};
+  }
   void Progress() override {}
   void ServiceLink() override {}
   void Retire(uint32_t) override {}

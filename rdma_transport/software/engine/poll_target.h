@@ -44,14 +44,16 @@ class PollTarget {
   void StopBeingIdle() { is_idle_ = false; }
   bool is_idle() const { return is_idle_; }
 
-  // Takes small packets that came, whose completions go straight to
-  // [completions, end); nobody sleeps for them, and no other completions of the
-  // target wait. REQUIRES: the entries are of small_cq(), the target not idle.
+  // Takes small packets that came, and such as describe one piece of memory
+  // within the budget; their completions go straight to [completions, end).
+  // Nobody sleeps for them, and no other completions of the target wait.
+  // REQUIRES: the entries are of small_cq(), the target not idle.
   struct Taken {
     ibv_wc* next;  // behind the last completion
     bool all;      // that was all that Progress would have done
   };
-  virtual Taken TakeSmall(ibv_wc* completions, ibv_wc* end) = 0;
+  virtual Taken TakeSmall(ibv_wc* completions, ibv_wc* end,
+                          uint64_t* budget_bytes) = 0;
   // The CQ that may be polled by TakeSmall now, as that is likely to do all
   // that Progress would; else null.
   const CompletionQueue* small_cq() const { return small_cq_; }

@@ -118,36 +118,34 @@ int QueuePair::PostReceive(ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
 
 // --- Progress ----------------------------------------------------------------
 
-// Takes the next packet where it is small, or one described. kWaits: there is
-// none. kLater: it is another one, or not usual; nothing happened.
 // REQUIRES: responder_.TakesSmall().
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline QueuePair::PacketResult QueuePair::TakeUsual(
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline QueuePair::AtOnce QueuePair::TakeAtOnce(
     Link* link, uint64_t* budget_bytes, ibv_wc* received) {
   uint64_t word;
   bool taken;
   if (link->PeekSmall(&word)) {
     taken = responder_.ReceiveSmall(link, word, received);
   } else if (!link->IsPacket(word)) {
-    return PacketResult::kWaits;
+    return AtOnce::kNothing;
   } else {
     taken = responder_.ReceiveDescribed(link, word, budget_bytes, received);
   }
-  return taken ? PacketResult::kTaken : PacketResult::kLater;
+  return taken ? AtOnce::kTaken : AtOnce::kOther;
 }
 
 // The usual case of Progress. A link that has rung, or whose peer hung up, is
 // no reason to do more: the ring was heard while the link was serviced, and the
 // QP's attention was asked for with the hang-up; Progress follows either.
-PollTarget::Taken QueuePair::TakeSmall(ibv_wc* completions, ibv_wc* end) {
+PollTarget::Taken QueuePair::TakeSmall(ibv_wc* completions, ibv_wc* end,
+                                       uint64_t* budget_bytes) {
   assert(!is_idle());
   Link* const link = live_link_;
-  uint64_t budget_bytes = kCopyQuantumBytes;
   ibv_wc* next = completions;
   bool all = true;
   for (; next != end; ++next) {
-    const PacketResult result = TakeUsual(link, &budget_bytes, next);
-    if (result != PacketResult::kTaken) {
-      all = result == PacketResult::kWaits;
+    const AtOnce result = TakeAtOnce(link, budget_bytes, next);
+    if (result != AtOnce::kTaken) {
+      all = result == AtOnce::kNothing;
       break;
     }
   }
@@ -164,10 +162,10 @@ void QueuePair::Progress() {
     ProgressUnconnected();
     return;
   }
-  if (small_cq_ != nullptr && ProgressSmall()) return;
-  took_other_ = false;
   uint64_t own_budget_bytes = kCopyQuantumBytes;
   uint64_t* const budget_bytes = Budget(&own_budget_bytes);
+  if (small_cq_ != nullptr && ProgressSmall(budget_bytes)) return;
+  took_other_ = false;
   if (live_link_->HasIncoming()) {
     if (!TakePackets(budget_bytes)) return;
   } else if (receive_busy_) [[unlikely]] {
@@ -189,7 +187,7 @@ void QueuePair::Progress() {
 }
 
 // False: there is more to do.
-inline bool QueuePair::ProgressSmall() {
+inline bool QueuePair::ProgressSmall(uint64_t* budget_bytes) {
   CompletionQueue* const cq = context_.recv_cq;
   ibv_wc* const entry = cq->DirectEntry();
   if (entry == nullptr || live_link_->hung_up() || live_link_->rang()) {
@@ -197,7 +195,7 @@ inline bool QueuePair::ProgressSmall() {
   }
   ibv_wc* const most =
       entry + std::min<int64_t>(cq->direct_room(), kPacketsPerTurn);
-  const Taken taken = TakeSmall(entry, most);
+  const Taken taken = TakeSmall(entry, most, budget_bytes);
   cq->Pushed(taken.next - entry);
   // Of what is left for the next turn the peer does not ring: see TakePackets.
   return taken.all && taken.next - entry != kPacketsPerTurn;
@@ -259,7 +257,7 @@ bool QueuePair::TakePackets(uint64_t* budget_bytes) {
 inline bool QueuePair::TakeSmallPacket(uint64_t* budget_bytes) {
   ibv_wc* const entry = context_.recv_cq->DirectEntry();
   if (entry == nullptr || !responder_.TakesSmall() ||
-      TakeUsual(live_link_, budget_bytes, entry) != PacketResult::kTaken) {
+      TakeAtOnce(live_link_, budget_bytes, entry) != AtOnce::kTaken) {
     return false;
   }
   context_.recv_cq->Pushed();
@@ -346,7 +344,7 @@ void QueuePair::UpdateService() {
   needs_service_ = (state == IBV_QPS_RTS || state == IBV_QPS_SQD) &&
                    (requester_needs_it || others_need_it);
   if (needs_service_) EndIdleness();
-  // Behind a packet that is not small another such is likely.
+  // Behind a packet that is not taken at once another such is likely.
   const bool takes_small =
       state == IBV_QPS_RTS && live_link_ != nullptr && !others_need_it &&
       responder_.TakesSmall() && !took_other_ &&

@@ -95,7 +95,8 @@ class QueuePair final : public ibv_qp,
   uint32_t recv_cq_line() const { return context_.recv_cq->line_index(); }
 
   // PollTarget.
-  Taken TakeSmall(ibv_wc* completions, ibv_wc* end) override;
+  Taken TakeSmall(ibv_wc* completions, ibv_wc* end,
+                  uint64_t* budget_bytes) override;
   void Progress() override;
   void ServiceLink() override;
   void Retire(uint32_t slots) override { requester_.Retire(slots); }
@@ -110,15 +111,17 @@ class QueuePair final : public ibv_qp,
 
   int PostSendLong(ibv_send_wr* wr, ibv_send_wr** bad_wr);
   void ProgressUnconnected();
-  bool ProgressSmall();
+  bool ProgressSmall(uint64_t* budget_bytes);
   uint64_t* Budget(uint64_t* own);
   bool MoreToDeliver() const;
   // Takes packets. False: the QP left RTS.
   bool TakePackets(uint64_t* budget_bytes);
+  // kOther: the next packet is none that is taken at once.
+  enum class AtOnce { kTaken, kNothing, kOther };
+  AtOnce TakeAtOnce(Link* link, uint64_t* budget_bytes, ibv_wc* received);
   bool TakeSmallPacket(uint64_t* budget_bytes);
   // kWaits: for the peer or the consumer. kLater: for the next turn.
   enum class PacketResult { kTaken, kWaits, kLater, kEnded };
-  PacketResult TakeUsual(Link* link, uint64_t* budget_bytes, ibv_wc* received);
   PacketResult TakePacket(uint64_t* budget_bytes);
   void SetReceiveBusy(bool busy);
   void OnViolation(const char* what);
@@ -153,7 +156,7 @@ class QueuePair final : public ibv_qp,
   bool watched_ = false;
   bool receive_busy_ = false;   // counted in the receive CQ's busy targets
   bool drain_pending_ = false;  // SQ_DRAINED is to be raised
-  bool took_other_ = false;     // the last turn took a packet that is not small
+  bool took_other_ = false;     // the last turn took a packet not at once
   Requester requester_;
   Responder responder_;
 };

@@ -34,11 +34,11 @@ const std::byte* AddressOf(const ibv_sge& sge) {
 bool Requester::PostDescribed(const ibv_send_wr& wr) {
   constexpr unsigned int kFlags =
       IBV_SEND_INLINE | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
-  if (wr.next != nullptr || wr.opcode != IBV_WR_SEND_WITH_IMM ||
-      wr.num_sge != 1 || (wr.send_flags & kFlags) != 0 ||
+  if (small_limit_now_ < 0 || wr.next != nullptr ||
+      wr.opcode != IBV_WR_SEND_WITH_IMM || wr.num_sge != 1 ||
+      (wr.send_flags & kFlags) != 0 ||
       wr.sg_list->length <= kCopyIntoLinkBytes ||
-      wr.sg_list->length > kMaxMessageBytes || small_limit_now_ < 0 ||
-      sq_.full()) {
+      wr.sg_list->length > kMaxMessageBytes || sq_.full()) {
     return false;
   }
   const ibv_sge& sge = *wr.sg_list;

@@ -33,7 +33,9 @@ class RequesterTest : public testing::Test, public PollTarget {
     cq_->Detach();
   }
 
-  Taken TakeSmall(ibv_wc* next, ibv_wc*) override { return {next, false}; }
+  Taken TakeSmall(ibv_wc* next, ibv_wc*, uint64_t*) override {
+    return {next, false};
+  }
   void Progress() override {}
   void ServiceLink() override {}
   void Retire(uint32_t slots) override { requester_->Retire(slots); }

@@ -82,7 +82,8 @@ class Responder {
     return true;
   }
 
-  // The same for a described one whose bytes are in one piece, and here already.
+  // The same for a described one whose bytes are in one piece, within the
+  // budget, and here already. False: what the receive's memory held is lost.
   bool ReceiveDescribed(Link* link, uint64_t word, uint64_t* budget_bytes,
                         ibv_wc* received);
 
@@ -154,7 +155,7 @@ class Responder {
   SharedReceiveQueue* const srq_;
   ReceiveQueue queue_;            // without an SRQ
   ReceiveQueue* const receives_;  // the one that there is
-  KnownKey known_key_;            // of the last small packet's receive
+  KnownKey known_key_;            // of the receive that was taken last
   ibv_wc small_completion_ = {};  // a small packet's, but for what differs
   std::optional<Held> held_;
   bool discarding_ = false;
