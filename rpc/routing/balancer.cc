@@ -263,8 +263,8 @@ void Balancer::OnNotResolved(const absl::Status& why) {
 
 Balancer::Pick Balancer::TryToPick(const Waiter& waiter) {
   if (state_ == ConnectivityState::kReady) {
-    const std::optional<size_t> index = policy_->Pick(
-        [this](size_t i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const std::optional<size_t> index =
+        policy_->Pick([this](size_t i) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
           return subchannels_[i]->transport()->GetState(false) ==
                  ConnectivityState::kReady;
         });

@@ -84,15 +84,15 @@ TEST_P(ReceiverNotReadyTest, WaitsForEverWithSevenRetries) {
 TEST_P(ReceiverNotReadyTest, ALargeOneWithAnImmediateWaitsAsWell) {
   ASSERT_TRUE(ConnectWithRetries(7));
   buffer_.Fill(5);
-  ASSERT_EQ(0, Post(link_.client,
-                    SendWr(1).Sge(buffer_.sge(0, 4000)).Imm(htonl(7))));
-  ASSERT_EQ(0, Post(link_.client,
-                    SendWr(2).Sge(buffer_.sge(8, 3000)).Imm(htonl(8))));
+  ASSERT_EQ(
+      0, Post(link_.client, SendWr(1).Sge(buffer_.sge(0, 4000)).Imm(htonl(7))));
+  ASSERT_EQ(
+      0, Post(link_.client, SendWr(2).Sge(buffer_.sge(8, 3000)).Imm(htonl(8))));
   pump().TurnFor(absl::Milliseconds(20));
   ExpectSilence(client().send_cq());
   for (uint64_t id : {3, 4}) {
-    ASSERT_EQ(0, PostReceive(link_.server,
-                             {.wr_id = id, .sges = {target_.sge()}}));
+    ASSERT_EQ(
+        0, PostReceive(link_.server, {.wr_id = id, .sges = {target_.sge()}}));
     const ibv_wc wc = Await(server().recv_cq());
     const size_t bytes = id == 3 ? 4000 : 3000;
     EXPECT_THAT(wc, Received(id, bytes));

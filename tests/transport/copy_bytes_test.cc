@@ -33,8 +33,7 @@ void CheckCopies(size_t bytes, Copy copy) {
       const auto begin = target.begin() + static_cast<ptrdiff_t>(to_offset);
       const auto end = begin + static_cast<ptrdiff_t>(bytes);
       ASSERT_TRUE(std::equal(
-          begin, end,
-          source.begin() + static_cast<ptrdiff_t>(from_offset)))
+          begin, end, source.begin() + static_cast<ptrdiff_t>(from_offset)))
           << bytes << " to " << to_offset << " from " << from_offset;
       const auto is_guard = [](std::byte value) { return value == kGuard; };
       ASSERT_TRUE(std::all_of(target.begin(), begin, is_guard)) << bytes;
@@ -56,8 +55,7 @@ TEST(CopyBytesTest, CopiesEverySize) {
 
 TEST(CopyBytesTest, CopiesEverySizeByVectors) {
   std::byte scratch[2 * kLeastVectorBytes] = {};
-  if (!CopyByVectors(scratch, scratch + kLeastVectorBytes,
-                     kLeastVectorBytes)) {
+  if (!CopyByVectors(scratch, scratch + kLeastVectorBytes, kLeastVectorBytes)) {
     GTEST_SKIP() << "this CPU has no vectors to copy by";
   }
   for (size_t bytes = kLeastVectorBytes; bytes < kLeastVectorBytes + 300;

@@ -93,8 +93,8 @@ inline bool IsSmallPacket(uint64_t word, uint64_t lap) {
   constexpr uint64_t kWhat = 0x3fff;  // lap, kind, solicited, described
   return (word & kWhat) == SmallPacketWord(0, 0, lap);
 }
-// The same for one whose bytes are in one piece of its sender's memory, of which
-// there is a Descriptor in it.
+// The same for one whose bytes are in one piece of its sender's memory, of
+// which there is a Descriptor in it.
 inline bool IsOneDescribed(uint64_t word, uint64_t lap) {
   constexpr uint64_t kWhat = 0xffff3fff;  // payload bytes as well
   return (word & kWhat) ==

@@ -50,8 +50,8 @@ bool Requester::PostDescribed(const ibv_send_wr& wr) {
   }
   const bool signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   if (signaled && signaled_pending_ == 0) AskForNext();
-  if (!link->SendDescribed(wr.imm_data, {range.arena, sge.length,
-                                         range.OffsetOf(sge.addr)}))
+  if (!link->SendDescribed(wr.imm_data,
+                           {range.arena, sge.length, range.OffsetOf(sge.addr)}))
       [[unlikely]] {
     return false;
   }
