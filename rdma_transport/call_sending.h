@@ -58,10 +58,20 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SetFields(
   return true;
 }
 
+// `flags`: ibv_send_flags.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::PostAtOnce(
-    ibv_send_wr* wr, Call& call, const rpc::OutgoingFrame& frame) {
+    const FrameFields& fields, ibv_sge sge, uint64_t wr_id, unsigned int flags,
+    Call& call, const rpc::OutgoingFrame& frame) {
+  ibv_send_wr wr;
+  wr.wr_id = wr_id;
+  wr.next = nullptr;
+  wr.sg_list = &sge;
+  wr.num_sge = 1;
+  wr.opcode = IBV_WR_SEND_WITH_IMM;
+  wr.send_flags = flags;
+  wr.imm_data = htonl(EncodeTag(fields));
   call.sent_end = frame.end;
-  if (!PostWorkRequests(wr)) return;
+  if (!PostWorkRequests(&wr)) return;
   ++sent_frames_;
   answer_due_ = false;
   send_credits_.Spend();
@@ -94,18 +104,13 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
     Gather(frame, scratch + front_bytes - frame.header.size());
   }
   EncodePrefix(fields, bytes);
-  ibv_sge sge = {reinterpret_cast<uint64_t>(bytes),
-                 static_cast<uint32_t>(frame_bytes), 0};
-  ibv_send_wr wr;
+  const ibv_sge sge = {reinterpret_cast<uint64_t>(bytes),
+                       static_cast<uint32_t>(frame_bytes), 0};
   bool signaled = false;
-  send_queue_.Push(&signaled, &wr.wr_id);
-  wr.next = nullptr;
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_SEND_WITH_IMM;
-  wr.send_flags = IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0);
-  wr.imm_data = htonl(EncodeTag(fields));
-  PostAtOnce(&wr, call, frame);
+  uint64_t wr_id;
+  send_queue_.Push(&signaled, &wr_id);
+  PostAtOnce(fields, sge, wr_id,
+             IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0), call, frame);
   return true;
 }
 

@@ -238,9 +238,13 @@ class Connection final : public PolledConnection,
   bool MaySendAtOnce() const;
   bool SetFields(FrameKind kind, const Call& call,
                  const rpc::OutgoingFrame& frame, FrameFields* fields);
-  void PostAtOnce(ibv_send_wr* wr, Call& call, const rpc::OutgoingFrame& frame);
+  void PostAtOnce(const FrameFields& fields, ibv_sge sge, uint64_t wr_id,
+                  unsigned int flags, Call& call,
+                  const rpc::OutgoingFrame& frame);
   bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
   bool SendInPlace(FrameKind kind, Call& call, rpc::OutgoingFrame& frame);
+  // Whether it is one buffer of ours, with so much room in front to write to.
+  bool HasRoomInFront(const rpc::BufferChain& message, size_t bytes) const;
   // These return as SendData does, and so does Submit.
   bool SendNow(Call& call, rpc::OutgoingFrame& frame);
   bool MaySend(Call& call, rpc::OutgoingFrame& frame);

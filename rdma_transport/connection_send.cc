@@ -262,55 +262,42 @@ bool Connection::SendInPlace(FrameKind kind, Call& call,
                              rpc::OutgoingFrame& frame) {
   const size_t front_bytes = FrontBytes(kind, frame);
   const size_t frame_bytes = front_bytes + frame.message.size();
-  if (!frame.message.is_one_buffer() || !frame.header.empty() ||
-      !frame.attachment.empty() || frame.growing != nullptr ||
-      frame_bytes > eager_limit_ || frame_bytes <= inline_limit_ ||
-      !MaySendAtOnce()) {
+  if (!frame.header.empty() || !frame.attachment.empty() ||
+      frame.growing != nullptr || frame_bytes > eager_limit_ ||
+      frame_bytes <= inline_limit_ || !MaySendAtOnce() ||
+      !HasRoomInFront(frame.message, front_bytes)) {
     return false;
   }
   const rpc::Buffer& message = frame.message.only();
-  if (!poller_->context().memory().Owns(message) ||
-      message.headroom() < front_bytes || !message.block()->unique()) {
-    return false;
-  }
   FrameFields fields;
   if (!SetFields(kind, call, frame, &fields)) return false;
   fields.message_bytes = static_cast<uint32_t>(message.size());
-  ibv_sge sge = {reinterpret_cast<uint64_t>(message.data()) - front_bytes,
-                 static_cast<uint32_t>(frame_bytes),
-                 RegisteredMemory::LkeyOf(message)};
+  const ibv_sge sge = {reinterpret_cast<uint64_t>(message.data()) - front_bytes,
+                       static_cast<uint32_t>(frame_bytes),
+                       RegisteredMemory::LkeyOf(message)};
   EncodePrefix(fields, reinterpret_cast<std::byte*>(sge.addr));
-  ibv_send_wr wr;
   bool signaled = true;  // the buffer is to come back soon
-  SendEntry& entry = send_queue_.Push(&signaled, &wr.wr_id);
-  entry.buffers = std::move(frame.message);
-  wr.next = nullptr;
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_SEND_WITH_IMM;
-  wr.send_flags = IBV_SEND_SIGNALED;
-  wr.imm_data = htonl(EncodeTag(fields));
-  PostAtOnce(&wr, call, frame);
+  uint64_t wr_id;
+  send_queue_.Push(&signaled, &wr_id).buffers = std::move(frame.message);
+  PostAtOnce(fields, sge, wr_id, IBV_SEND_SIGNALED, call, frame);
   return true;
+}
+
+bool Connection::HasRoomInFront(const rpc::BufferChain& message,
+                                size_t bytes) const {
+  return message.is_one_buffer() &&
+         poller_->context().memory().Owns(message.only()) &&
+         message.only().headroom() >= bytes && message.only().block()->unique();
 }
 
 // A message in a buffer of ours, with room in front for everything else: the
 // frame is complete where it lies.
 bool Connection::GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
                                SendEntry* holds) {
-  if (!out.attachment.empty() || out.message.buffers().size() != 1) {
+  if (!out.attachment.empty() || !HasRoomInFront(out.message, front_bytes)) {
     return false;
   }
-  rpc::Buffer message = out.message.buffers().front();  // shares the block
-  if (!poller_->context().memory().Owns(message) ||
-      message.headroom() < front_bytes) {
-    return false;
-  }
-  out.message.clear();
-  if (!message.block()->unique()) {
-    out.message = rpc::BufferChain(std::move(message));
-    return false;
-  }
+  rpc::Buffer message = out.message.TakeOnly();
   std::byte* const front = message.mutable_data() - front_bytes;
   WriteFront(out, front);
   *sge = {reinterpret_cast<uint64_t>(front),

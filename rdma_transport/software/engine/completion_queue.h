@@ -34,8 +34,8 @@ namespace rdma::soft {
 // How much is copied in one turn for READs, WRITEs and long SENDs, so that
 // short messages of the same thread do not wait for long: some 15 us.
 inline constexpr uint64_t kCopyQuantumBytes = 256 << 10;
-// Of that, the short way's: who has more to copy goes the long way, on which
-// others are looked at as well.
+// Before that, by the short way: who has more to copy goes on by the long one,
+// on which others are looked at as well.
 inline constexpr uint64_t kShortQuantumBytes = 64 << 10;
 
 class CompletionQueue final : public ibv_cq {
