@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "rdma_transport/device_use.h"
 
 namespace rdma {
 namespace {
@@ -60,7 +61,7 @@ Poller::Options PollerOptionsOf(const rpc::TransportOptions& options) {
 rpc::Limits LimitsOf(const Poller::Options& options) {
   rpc::Limits limits;
   limits.max_header_bytes = 8192;
-  limits.copy_message_bytes = 1024;
+  limits.copy_message_bytes = kCopyMessageBytes;
   limits.max_message_bytes = std::numeric_limits<int32_t>::max();  // protobuf's
   limits.max_attachment_bytes = uint64_t{1}
                                 << 48;  // of an address, on the wire

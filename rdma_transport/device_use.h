@@ -23,8 +23,11 @@ namespace rdma {
 // Of a connection.
 inline constexpr uint32_t kWishedSendQueueDepth = 256;
 inline constexpr uint32_t kWishedSendSges = 8;
-// Room for a frame of a message of 1 KiB.
-inline constexpr uint32_t kWishedInlineBytes = 1152;
+// Longer messages are written to registered memory at once. A `bytes` field of
+// 1 KiB, with what protobuf and other fields add to it, is not.
+inline constexpr uint32_t kCopyMessageBytes = 1088;
+// Room for a frame of such a message.
+inline constexpr uint32_t kWishedInlineBytes = kCopyMessageBytes + 64;
 inline constexpr int kWishedReads = 16;  // under way at once, each way
 // Of a poller. The CQ is made larger when connections need it.
 inline constexpr uint32_t kWishedSrqDepth = 16384;

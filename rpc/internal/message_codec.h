@@ -41,7 +41,7 @@ inline constexpr uint64_t kMaxProtobufBytes = INT_MAX;
 // Where a small message is serialized. Left uninitialised: only what is written
 // is read.
 struct MessageScratch {
-  static constexpr size_t kBytes = 1024;
+  static constexpr size_t kBytes = 1088;
 
   // With room in front of it.
   std::byte* message() { return memory + kSmallMessageRoom; }

@@ -44,6 +44,14 @@ std::vector<size_t> SizesAroundTheEagerLimit() {
   return sizes;
 }
 
+// Every size where messages are written to registered memory at once, and where
+// inline data ends, on the software device.
+std::vector<size_t> SizesAroundTheSmallLimits() {
+  std::vector<size_t> sizes;
+  for (size_t bytes = 1'040; bytes <= 1'160; ++bytes) sizes.push_back(bytes);
+  return sizes;
+}
+
 class SizesTest : public testing::Test {
  protected:
   SizesTest() : server_(PeerProcess::Serve()), client_(server_.address()) {}
@@ -81,6 +89,14 @@ TEST_F(SizesTest, EverySizeAtTheEagerLimitBothWays) {
     ASSERT_OK(client_.Echo(bytes)) << bytes;
     ASSERT_OK(client_.Echo(0, bytes)) << bytes;
     // Together they reach the limit.
+    ASSERT_OK(client_.Echo(bytes / 2, bytes - bytes / 2)) << bytes;
+  }
+}
+
+TEST_F(SizesTest, EverySizeAtTheSmallLimitsBothWays) {
+  for (const size_t bytes : SizesAroundTheSmallLimits()) {
+    ASSERT_OK(client_.Echo(bytes)) << bytes;
+    ASSERT_OK(client_.Echo(0, bytes)) << bytes;
     ASSERT_OK(client_.Echo(bytes / 2, bytes - bytes / 2)) << bytes;
   }
 }
