@@ -176,6 +176,18 @@ class KnownKey {
   uint64_t length_ = 0;
 };
 
+// The known ones of several keys that take turns, as those of a shared receive
+// queue's memory do: each has its place, by its entry.
+class KnownKeys {
+ public:
+  KnownKey& PlaceOf(uint32_t key) { return places_[(key >> 8) % kPlaces]; }
+
+ private:
+  static constexpr uint32_t kPlaces = 8;
+
+  KnownKey places_[kPlaces];
+};
+
 // A device's own table.
 class KeyTable {
  public:

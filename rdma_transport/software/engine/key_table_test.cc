@@ -86,6 +86,27 @@ TEST_F(KnownKeyTest, IsForgottenOnceItIsRevoked) {
   EXPECT_TRUE(known_.Allows(key, 2000, 100));
 }
 
+TEST_F(KnownKeyTest, SeveralAreKnownAtATime) {
+  KnownKeys known;
+  constexpr uint32_t kCount = 5;
+  uint32_t keys[kCount];
+  for (uint32_t i = 0; i < kCount; ++i) {
+    keys[i] = *table_.Allocate();
+    const uint64_t at = 1000 * (i + 1);
+    table_.Grant(keys[i], Range(at, 100));
+    ASSERT_TRUE(known.PlaceOf(keys[i])
+                    .Learn(view_, keys[i], kPd, IBV_ACCESS_REMOTE_READ, at, 1));
+  }
+  for (uint32_t i = 0; i < kCount; ++i) {
+    KnownKey& place = known.PlaceOf(keys[i]);
+    EXPECT_TRUE(place.Allows(keys[i], 1000 * (i + 1), 100)) << i;
+    EXPECT_FALSE(place.Allows(keys[i], 1000 * (i + 2), 100)) << i;
+  }
+  table_.Revoke(keys[2]);
+  EXPECT_FALSE(known.PlaceOf(keys[2]).Allows(keys[2], 3000, 100));
+  EXPECT_TRUE(known.PlaceOf(keys[3]).Allows(keys[3], 4000, 100));
+}
+
 TEST_F(KeyTableTest, FindsWhatWasGranted) {
   const uint32_t key = *table_.Allocate();
   KeyRange found;

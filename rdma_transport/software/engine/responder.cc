@@ -67,9 +67,9 @@ Responder::Result Responder::Receive(const Packet& packet,
   return ReceiveInline(packet, *wqe);
 }
 
-bool Responder::LearnKey(const ibv_sge& sge) {
-  return known_key_.Learn(qp_->memory->keys(), sge.lkey, qp_->pd->id,
-                          IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
+bool Responder::LearnKey(const ibv_sge& sge, KnownKey* key) {
+  return key->Learn(qp_->memory->keys(), sge.lkey, qp_->pd->id,
+                    IBV_ACCESS_LOCAL_WRITE, sge.addr, sge.length);
 }
 
 // --- Receiver not ready ------------------------------------------------------
@@ -164,7 +164,7 @@ bool Responder::ReceiveDescribed(Link* link, uint64_t word,
   const ibv_sge& sge = *wqe->sges();
   std::byte* from;
   if (piece.bytes > *budget_bytes || piece.bytes > sge.length ||
-      (!known_key_.Allows(sge.lkey, sge.addr, sge.length) && !LearnKey(sge)) ||
+      !MayReceiveInto(sge) ||
       link->Resolve(piece.arena, piece.offset, piece.bytes,
                     /*writable=*/false, &from) != Link::Access::kOk ||
       // Heard while the memory was looked for.

@@ -67,8 +67,7 @@ class Responder {
       queue.PutBack();
       return false;
     }
-    if (!known_key_.Allows(sge.lkey, sge.addr, sge.length) && !LearnKey(sge))
-        [[unlikely]] {
+    if (!MayReceiveInto(sge)) [[unlikely]] {
       queue.PutBack();
       return false;
     }
@@ -131,7 +130,11 @@ class Responder {
       srq_->RaiseLimit();
   }
 
-  bool LearnKey(const ibv_sge& sge);
+  ABSL_ATTRIBUTE_ALWAYS_INLINE bool MayReceiveInto(const ibv_sge& sge) {
+    KnownKey& key = known_keys_.PlaceOf(sge.lkey);
+    return key.Allows(sge.lkey, sge.addr, sge.length) || LearnKey(sge, &key);
+  }
+  bool LearnKey(const ibv_sge& sge, KnownKey* key);
 
   Result OnNotReady();
   void OnReady();
@@ -155,7 +158,7 @@ class Responder {
   SharedReceiveQueue* const srq_;
   ReceiveQueue queue_;            // without an SRQ
   ReceiveQueue* const receives_;  // the one that there is
-  KnownKey known_key_;            // of the receive that was taken last
+  KnownKeys known_keys_;          // of receives that were taken
   ibv_wc small_completion_ = {};  // a small packet's, but for what differs
   std::optional<Held> held_;
   bool discarding_ = false;
