@@ -94,8 +94,8 @@ TEST_F(KnownKeyTest, SeveralAreKnownAtATime) {
     keys[i] = *table_.Allocate();
     const uint64_t at = 1000 * (i + 1);
     table_.Grant(keys[i], Range(at, 100));
-    ASSERT_TRUE(known.PlaceOf(keys[i])
-                    .Learn(view_, keys[i], kPd, IBV_ACCESS_REMOTE_READ, at, 1));
+    ASSERT_TRUE(known.PlaceOf(keys[i]).Learn(view_, keys[i], kPd,
+                                             IBV_ACCESS_REMOTE_READ, at, 1));
   }
   for (uint32_t i = 0; i < kCount; ++i) {
     KnownKey& place = known.PlaceOf(keys[i]);
