@@ -108,7 +108,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
                        static_cast<uint32_t>(frame_bytes), 0};
   bool signaled = false;
   uint64_t wr_id;
-  send_queue_.Push(&signaled, &wr_id);
+  send_queue_.PushPlain(&signaled, &wr_id);
   PostAtOnce(fields, sge, wr_id,
              IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0), call, frame);
   return true;

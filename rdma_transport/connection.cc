@@ -422,7 +422,7 @@ void Connection::PostMarker() {
   }
   ibv_send_wr wr = {};
   bool signaled = true;
-  send_queue_.Push(&signaled, &wr.wr_id);
+  send_queue_.PushPlain(&signaled, &wr.wr_id);
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_SIGNALED;
   ibv_send_wr* bad = nullptr;

@@ -10,6 +10,7 @@
 #ifndef VERBENA_RDMA_TRANSPORT_SEND_QUEUE_H_
 #define VERBENA_RDMA_TRANSPORT_SEND_QUEUE_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -64,13 +65,18 @@ class SendQueue {
   // Takes the next slot. REQUIRES: HasRoom(1). The work request must be posted
   // with the id, and signaled where `*signaled` says so (in: wanted anyway).
   SendEntry& Push(bool* signaled, uint64_t* wr_id) {
+    PushPlain(signaled, wr_id);
+    kept_end_ = next_;
+    return At(next_ - 1);
+  }
+  // The same for one that keeps nothing alive.
+  void PushPlain(bool* signaled, uint64_t* wr_id) {
     if (*signaled || ++unsignaled_ >= kSignalEvery ||
         unsignaled_ * 2 >= depth_) {
       *signaled = true;
       unsignaled_ = 0;
     }
-    *wr_id = next_ << 1 | 1;
-    return At(next_++);
+    *wr_id = next_++ << 1 | 1;
   }
 
   // Takes the last `count` pushes back: their posting failed.
@@ -86,6 +92,10 @@ class SendQueue {
   void Complete(uint64_t wr_id, Done&& done) {
     const uint64_t through = wr_id >> 1;
     while (oldest_ <= through && oldest_ < next_) {
+      if (oldest_ >= kept_end_) {
+        oldest_ = std::min(through + 1, next_);
+        return;
+      }
       SendEntry& slot = At(oldest_++);
       if (slot.IsPlain()) continue;
       // `done` may push, and so reuse the slot.
@@ -103,6 +113,7 @@ class SendQueue {
   std::vector<SendEntry> entries_;  // as many as the next power of two
   uint64_t oldest_ = 0;
   uint64_t next_ = 0;
+  uint64_t kept_end_ = 0;  // entries from here on are plain
   uint32_t unsignaled_ = 0;
 };
 
