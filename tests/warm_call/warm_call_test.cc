@@ -34,8 +34,8 @@ namespace {
 // to be worth it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimized";
-constexpr int64_t kClientLimit = 2005;
-constexpr int64_t kServerLimit = 2207;
+constexpr int64_t kClientLimit = 1983;
+constexpr int64_t kServerLimit = 2191;
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
