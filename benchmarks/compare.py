@@ -18,8 +18,9 @@ is left as it is.
 
 Prints JSON lines, one for each measurement, a table, and with --picture draws latency
 and bandwidth against size. With --json only JSON lines, the last one
-{"summary": {...}}: medians of ours divided by theirs; the one before says of how many
-rounds, in which the programs were alike.
+{"summary": {...}}: medians of ours divided by theirs. The one before says of how many
+rounds, in which the programs were alike, and the one before that, {"bounds": {...}}, has
+the floor's echo with protobuf instead of ours: no RPC with protobuf can do better there.
 """
 
 import argparse
@@ -34,6 +35,8 @@ import comparison
 
 VERBENA, ATTACHMENT = "verbena", "verbena attachment"
 UCX, GRPC, GRPC_RAW, FLOOR = "ucx", "grpc", "grpc raw", "floor"
+# UCX's rate with an answer to each message; the floor's echo with protobuf in it.
+UCX_ECHO, FLOOR_PROTOBUF = "ucx echo", "floor protobuf"
 
 LATENCY_SIZES = [64, 1 << 10, 8 << 10]
 RATE_DEPTHS = [1, 8, 64]
@@ -57,11 +60,14 @@ WORDS = {
     GRPC: {"latency": [], "rate": [], "bandwidth": []},
     GRPC_RAW: {"bandwidth": ["--raw"]},
     FLOOR: {"latency": [], "rate": [], "bandwidth": []},
+    UCX_ECHO: {"rate": []},
+    FLOOR_PROTOBUF: {"latency": ["--protobuf"], "rate": ["--protobuf"]},
 }
 # What counts of the line that a program prints.
 FIGURE = {"latency": "p50_ns", "rate": "rate_per_s", "bandwidth": "gigabytes_per_s"}
 BINARY = {VERBENA: "rpc_bench", ATTACHMENT: "rpc_bench", UCX: "ucx_bench", GRPC: "grpc_bench",
-          GRPC_RAW: "grpc_bench", FLOOR: "floor_bench"}
+          GRPC_RAW: "grpc_bench", FLOOR: "floor_bench", UCX_ECHO: "ucx_bench",
+          FLOOR_PROTOBUF: "floor_bench"}
 
 
 NO_REP_MOVSB = "glibc.cpu.x86_rep_movsb_threshold=1073741824"
@@ -103,9 +109,11 @@ Attempt = collections.namedtuple("Attempt", "lines least most number")
 def tasks_of_a_round():
     """Lists of tasks whose figures are compared with each other."""
     for size in LATENCY_SIZES:
-        yield [Task(program, "latency", size) for program in (VERBENA, UCX, FLOOR, GRPC)]
+        yield [Task(program, "latency", size)
+               for program in (VERBENA, UCX, FLOOR, FLOOR_PROTOBUF, GRPC)]
     for depth in RATE_DEPTHS:
-        yield [Task(program, "rate", 64, depth) for program in (VERBENA, UCX, FLOOR, GRPC)]
+        yield [Task(program, "rate", 64, depth)
+               for program in (VERBENA, UCX, UCX_ECHO, FLOOR, FLOOR_PROTOBUF, GRPC)]
     for size in BANDWIDTH_SIZES:
         for cold in (False, True):
             yield [Task(program, "bandwidth", size, BANDWIDTH_DEPTH[size], cold)
@@ -219,18 +227,30 @@ def ratios(figures):
     }
 
 
+def bounds():
+    """What ratios would be if a call cost nothing but protobuf and the way between CPUs."""
+    names = {"roundtrip_64_vs_ucx": ("latency", 64), "roundtrip_8192_vs_ucx": ("latency", 8 << 10),
+             "rate_64_vs_ucx": ("rate", 64, 64)}
+    return {name: (figure(FLOOR_PROTOBUF, *words), figure(UCX, *words))
+            for name, words in names.items()}
+
+
+def medians(figures, pairs):
+    return {name: round(figures.ratio(*pair).median, 4) for name, pair in pairs.items()}
+
+
 def summaries(figures):
-    """The last two lines."""
+    """The last three lines."""
     pairs = ratios(figures)
+    yield {"bounds": medians(figures, bounds())}
     yield {"rounds_alike": {name: len(figures.pairs(*pair)[1]) for name, pair in pairs.items()}}
-    yield {"summary": {name: round(figures.ratio(*pair).median, 4)
-                       for name, pair in pairs.items()}}
+    yield {"summary": medians(figures, pairs)}
 
 
 # --- For people --------------------------------------------------------------
 
-COLUMNS = (VERBENA, ATTACHMENT, UCX, GRPC, GRPC_RAW, FLOOR)
-CELL = "%-26s" + " %13s" * len(COLUMNS)
+COLUMNS = (VERBENA, ATTACHMENT, UCX, UCX_ECHO, GRPC, GRPC_RAW, FLOOR, FLOOR_PROTOBUF)
+CELL = "%-20s" + " %18s" * len(COLUMNS)
 
 
 def table(figures):
@@ -275,8 +295,9 @@ def draw(figures, path):
         axes.set_ylabel(label)
         axes.yaxis.set_major_formatter("{x:g}")
         axes.grid(True, which="both", alpha=0.3)
-    handles, names = right.get_legend_handles_labels()
-    plot.legend(handles, names, loc="lower center", ncol=len(names), frameon=False)
+    shown = {name: handle for axes in (left, right)
+             for handle, name in zip(*axes.get_legend_handles_labels())}
+    plot.legend(shown.values(), shown.keys(), loc="lower center", ncol=len(shown), frameon=False)
     plot.tight_layout(rect=(0, 0.06, 1, 1))
     plot.savefig(path)
 

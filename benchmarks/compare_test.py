@@ -28,6 +28,8 @@ for word; do
     --concurrency=*) times=$((times * ${word#*=})) ;;
     --attachment) times=$((times * 3)) ;;
     --raw) times=$((times * 7)) ;;
+    --protobuf) times=$((times / 16)) ;;
+    --one_way) times=$((times * 2)) ;;
     --working_set_bytes=*) times=$((times * 11)) ;;
   esac
 done
@@ -60,13 +62,16 @@ class CompareTest(unittest.TestCase):
         lines = [json.loads(line) for line in lines]
         self.assertEqual(lines[-1], {"summary": {
             "roundtrip_64_vs_ucx": 0.5, "roundtrip_64_vs_grpc": 2,
-            "roundtrip_8192_vs_ucx": 0.5, "rate_64_vs_ucx": 0.5, "rate_64_vs_grpc": 2,
+            "roundtrip_8192_vs_ucx": 0.5, "rate_64_vs_ucx": 0.25, "rate_64_vs_grpc": 2,
             "bandwidth_1MiB_vs_ucx": 1.5, "bandwidth_16MiB_vs_memcpy": 0.75,
             "bandwidth_16MiB_vs_grpc_raw": round(300 / 350, 4)}})
         self.assertEqual(set(lines[-2]["rounds_alike"].values()), {2})
-        rounds = [line["round"] for line in lines[:-2]]
+        self.assertEqual(lines[-3], {"bounds": {
+            "roundtrip_64_vs_ucx": 0.125, "roundtrip_8192_vs_ucx": 0.125,
+            "rate_64_vs_ucx": 0.0625}})
+        rounds = [line["round"] for line in lines[:-3]]
         self.assertEqual(rounds, sorted(rounds))
-        first = {line["program"] for line in lines[:-2] if line["round"] == 1}
+        first = {line["program"] for line in lines[:-3] if line["round"] == 1}
         self.assertEqual(first, set(compare.WORDS))
 
     def test_a_table_for_people(self):
