@@ -66,7 +66,7 @@ class CompareTest(unittest.TestCase):
             "bandwidth_1MiB_vs_ucx": 1.5, "bandwidth_16MiB_vs_memcpy": 0.75,
             "bandwidth_16MiB_vs_grpc_raw": round(300 / 350, 4)}})
         self.assertEqual(set(lines[-2]["rounds_alike"].values()), {2})
-        self.assertEqual(lines[-3], {"bounds": {
+        self.assertEqual(lines[-3], {"protobuf_alone": {
             "roundtrip_64_vs_ucx": 0.125, "roundtrip_8192_vs_ucx": 0.125,
             "rate_64_vs_ucx": 0.0625}})
         rounds = [line["round"] for line in lines[:-3]]
