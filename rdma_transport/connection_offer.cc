@@ -241,7 +241,7 @@ std::vector<ibv_send_wr> Connection::MakeBinds(Offer& offer, size_t first) {
     ibv_send_wr& wr = binds[i];
     wr = {};
     bool signaled = false;
-    send_queue_.Push(&signaled, &wr.wr_id);
+    send_queue_.PushPlain(&signaled, &wr.wr_id);
     wr.opcode = IBV_WR_BIND_MW;
     wr.send_flags = signaled ? IBV_SEND_SIGNALED : 0;
     wr.bind_mw.mw = window.get();
