@@ -147,7 +147,13 @@ class Poller {
       RunTasks();  // that were left before
     }
     function();
-    if (!was_driver && !stay) Leave();
+    if (!was_driver && !stay) {
+      if (RunsCallbackHere()) {
+        ReturnToCallback();
+      } else {
+        Leave();
+      }
+    }
     return true;
   }
 
@@ -262,7 +268,7 @@ class Poller {
       return true;
     }
     // What is left of this batch does not wait for the callback.
-    if (OpenForOthers().callbacks) WakeAnySleeper();
+    ReturnToCallback();
     {
       const CallbackMark mark(this);
       callback();
@@ -417,6 +423,11 @@ class Poller {
   }
   // Lets others in, and has the first of the waiters come. False: none waits.
   bool Leave();
+  // The same within a callback, whose thread drives on when it is over: so
+  // nobody is called, as RunCallback called nobody.
+  void ReturnToCallback() {
+    if (OpenForOthers().callbacks) WakeAnySleeper();
+  }
   void CallForHelp(const LeftBehind& left);
   // Has the first of the threads that wait for their turn come. False: none.
   bool NudgeWaiter() {

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -15,8 +13,6 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
@@ -25,38 +21,12 @@
 #include "rpc/rpc.h"
 #include "tests/e2e/endpoints.h"
 #include "tests/e2e/peer_process.h"
+#include "tests/e2e/resources.h"
 
 namespace e2e {
 namespace {
 
 constexpr int kCalls = 2'000;
-
-std::string LineOf(const std::filesystem::path& file,
-                   const std::string& beginning) {
-  std::ifstream in(file);
-  std::string line;
-  while (std::getline(in, line)) {
-    if (absl::StartsWith(line, beginning)) {
-      return line.substr(beginning.size());
-    }
-  }
-  return "";
-}
-
-// How often keepers of this process slept so far.
-int64_t KeepersSleeps() {
-  int64_t sum = 0;
-  for (const auto& task :
-       std::filesystem::directory_iterator("/proc/self/task")) {
-    const std::filesystem::path file = task.path() / "status";
-    int64_t sleeps = 0;
-    if (LineOf(file, "Name:\t") == "verbena-keeper" &&
-        absl::SimpleAtoi(LineOf(file, "voluntary_ctxt_switches:\t"), &sleeps)) {
-      sum += sleeps;
-    }
-  }
-  return sum;
-}
 
 class QueueGuestsTest : public testing::Test {
  protected:

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 #include <system_error>
 
 #include "absl/strings/match.h"
@@ -32,6 +33,18 @@ uint64_t SharedBytes() {
   return sum;
 }
 
+std::string LineOf(const std::filesystem::path& file,
+                   const std::string& beginning) {
+  std::ifstream in(file);
+  std::string line;
+  while (std::getline(in, line)) {
+    if (absl::StartsWith(line, beginning)) {
+      return line.substr(beginning.size());
+    }
+  }
+  return "";
+}
+
 int OpenDescriptors() {
   // The iterator has one of its own while it looks.
   std::filesystem::directory_iterator entries("/proc/self/fd");
@@ -57,6 +70,20 @@ std::ostream& operator<<(std::ostream& out, const Resources& resources) {
       << " bytes of shared memory mapped, in /dev/shm:";
   for (const std::string& name : resources.dev_shm) out << " " << name;
   return out << " (" << resources.dev_shm.size() << ")";
+}
+
+int64_t KeepersSleeps() {
+  int64_t sum = 0;
+  for (const auto& task :
+       std::filesystem::directory_iterator("/proc/self/task")) {
+    const std::filesystem::path file = task.path() / "status";
+    int64_t sleeps = 0;
+    if (LineOf(file, "Name:\t") == "verbena-keeper" &&
+        absl::SimpleAtoi(LineOf(file, "voluntary_ctxt_switches:\t"), &sleeps)) {
+      sum += sleeps;
+    }
+  }
+  return sum;
 }
 
 bool Eventually(const std::function<bool()>& condition,

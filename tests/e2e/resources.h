@@ -31,6 +31,10 @@ struct Resources {
 };
 std::ostream& operator<<(std::ostream& out, const Resources& resources);
 
+// How often the runtime's threads that drive for others (keepers) slept so far,
+// in this process.
+int64_t KeepersSleeps();
+
 // Whether `condition` comes true within `timeout`. For what other processes and
 // background threads do, and tell nobody about.
 bool Eventually(const std::function<bool()>& condition,
