@@ -18,13 +18,12 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CallDelivery::DeliverOpenInLine(
   call.busy = true;
   Connection* const connection = call.pinned = call.connection;
   connection->Pin();
-  rpc::ServerSink::Call info;
-  info.handle = call.handle;
-  info.method = call.method->token;
-  info.path = call.method->path;
-  info.deadline = call.deadline;
-  info.peer = connection->peer();
-  info.cut_off = &call.cut_off;
+  const rpc::ServerSink::Call info = {.handle = call.handle,
+                                      .method = call.method->token,
+                                      .path = call.method->path,
+                                      .deadline = call.deadline,
+                                      .peer = connection->peer(),
+                                      .cut_off = &call.cut_off};
   rpc::CallSink* sink = nullptr;
   const auto open = [&] {
     sink = server_sink_->OnCall(info, frame);

@@ -94,7 +94,7 @@ void Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer&& buffer) {
   rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
   ReceivePool& pool = poller_->receive_pool();
   if (delivery_->DeliverLast(*call, incoming) &&
-      incoming.message.is_one_buffer() &&
+      !incoming.message.empty() && incoming.message.is_one_buffer() &&
       incoming.message.only().block() == block) [[likely]] {
     pool.PutBack(incoming.message.TakeOnly());
   }
@@ -141,15 +141,11 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::Account(
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline rpc::IncomingFrame Connection::ToIncoming(
     const OnlyMessage& frame, rpc::Buffer& buffer) {
-  rpc::IncomingFrame incoming;
-  incoming.has_message = true;
-  incoming.end = true;
-  incoming.status_code = frame.detail;
-  if (!frame.message.empty()) {
-    buffer.remove_prefix(buffer.size() - frame.message.size());
-    incoming.message = rpc::BufferChain(std::move(buffer));
-  }
-  return incoming;
+  buffer.remove_prefix(buffer.size() - frame.message.size());
+  return {.has_message = true,
+          .message = rpc::BufferChain(std::move(buffer)),
+          .end = true,
+          .status_code = frame.detail};
 }
 
 // Sees to what the frame that came leaves to do.

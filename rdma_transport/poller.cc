@@ -174,13 +174,15 @@ ABSL_ATTRIBUTE_NOINLINE bool Poller::RunLeftTasks() {
   return true;
 }
 
-bool Poller::Leave() {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::LeaveInLine() {
   const LeftBehind left = OpenForOthers();
   if (NudgeWaiter()) return true;
   // Without any, the monitor's look is soon enough.
   if (left.callbacks || left.calls != 0) CallForHelp(left);
   return false;
 }
+
+bool Poller::Leave() { return LeaveInLine(); }
 
 ABSL_ATTRIBUTE_NOINLINE void Poller::CallForHelp(const LeftBehind& left) {
   if (IsLeftToGuests(left)) return;
@@ -206,10 +208,13 @@ ABSL_ATTRIBUTE_NOINLINE Poller::LeftBehind Poller::OpenAgain() {
 
 void Poller::Wait(rpc::Event& event) {
   // RunNow may have made this thread the driver.
-  while (turnstile_.HeldByMe() || !event.is_set()) {
-    if (turnstile_.HeldByMe() || turnstile_.TryEnter()) {
-      DriveUntil(Role::kWaiter, [&event] { return event.is_set(); });
-      if (turnstile_.HeldByMe()) Leave();
+  bool drives = turnstile_.HeldByMe();
+  while (drives || !event.is_set()) {
+    if (drives || turnstile_.TryEnter()) {
+      drives = false;
+      if (DriveUntil(Role::kWaiter, [&event] { return event.is_set(); })) {
+        LeaveInLine();
+      }
     } else {
       WaitForTurn(event);
     }
@@ -226,8 +231,7 @@ void Poller::WaitAsGuest(rpc::Event& event, Guest guest) {
       guest_comes_back_.store(true, std::memory_order_relaxed);
       guests_have_all_.store(guest == Guest::kOfAllCalls,
                              std::memory_order_relaxed);
-      DriveUntil(Role::kWaiter, done);
-      if (turnstile_.HeldByMe()) Leave();
+      if (DriveUntil(Role::kWaiter, done)) Leave();
     } else {
       WaitForTurn(event);
     }
@@ -242,9 +246,9 @@ void Poller::DriveWithoutCallbacks(absl::FunctionRef<bool()> done) {
   uint32_t idle_turns = 0;
   bool others_wanted = false;
   do {
-    const bool busy = Turn();
-    assert(turnstile_.HeldByMe());  // quick callbacks do not open it
-    if (busy) {
+    const TurnEnd end = Turn();
+    assert(end != TurnEnd::kLost);  // quick callbacks do not open it
+    if (end == TurnEnd::kBusy) {
       idle_turns = 0;
       idle_since_ns = 0;
     } else if (++idle_turns % kTurnsPerClock == 0) {
@@ -270,20 +274,25 @@ void Poller::DriveWithoutCallbacks(absl::FunctionRef<bool()> done) {
 }
 
 template <typename Done>
-inline void Poller::DriveUntil(Role role, Done done) {
+inline bool Poller::DriveUntil(Role role, Done done) {
   int64_t idle_since_ns = 0;
   uint32_t idle_turns = 0;
   while (!done()) {
-    const bool busy = Turn();
-    if (!turnstile_.HeldByMe()) return;
-    if (busy) {
-      idle_turns = 0;
-      idle_since_ns = 0;
-    } else if (++idle_turns % kTurnsPerClock == 0 &&
-               !SpinOrSleep(role, done, &idle_since_ns)) {
-      return;
+    switch (TurnInLine()) {
+      case TurnEnd::kLost:
+        return false;
+      case TurnEnd::kBusy:
+        idle_turns = 0;
+        idle_since_ns = 0;
+        break;
+      case TurnEnd::kIdle:
+        if (++idle_turns % kTurnsPerClock == 0 &&
+            !SpinOrSleep(role, done, &idle_since_ns)) {
+          return false;
+        }
     }
   }
+  return true;
 }
 
 // After some turns without work. False: the turnstile was lost.
@@ -300,23 +309,27 @@ ABSL_ATTRIBUTE_NOINLINE bool Poller::SpinOrSleep(Role role, Done done,
   return true;
 }
 
-bool Poller::Turn() {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline Poller::TurnEnd Poller::TurnInLine() {
   bool busy = PollCompletions();
   // What was asked for before a peer sent is done before that is looked at: a
   // call that was cancelled is not answered any more.
   busy |= RunTasks();
-  if (!HandleCompletions()) return true;
+  if (!HandleCompletions()) return TurnEnd::kLost;
   if (ready_head_ != nullptr && !callbacks_wait_) {
     busy = true;
-    if (!RunReadyCalls()) return true;
+    if (!RunReadyCalls()) return TurnEnd::kLost;
   }
+  // Nothing of what follows runs a callback.
   if (!dirty_.empty()) FlushDirty();
   receive_pool_->Replenish();
   const uint32_t turns = turns_.load(std::memory_order_relaxed) + 1;
   turns_.store(turns, std::memory_order_relaxed);
   if (turns % kTurnsPerClock == 0) busy |= LookAround();
-  return busy;
+  assert(turnstile_.HeldByMe());
+  return busy ? TurnEnd::kBusy : TurnEnd::kIdle;
 }
+
+Poller::TurnEnd Poller::Turn() { return TurnInLine(); }
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::PollCompletions() {
   if (next_completion_ != completion_count_) return true;
@@ -537,7 +550,7 @@ void Poller::Sleep(Role role, Done done) {
   if (ibv_req_notify_cq(cq_->get(), 0) != 0) return;
   // What completed before the arming raises no event: ibv_req_notify_cq(3).
   LookAroundNextTurn();
-  if (Turn() || !turnstile_.HeldByMe()) return;
+  if (Turn() != TurnEnd::kIdle) return;
 
   const int timeout_ms = SleepTimeoutMs();
   const int waiters = role == Role::kWaiter ? 1 : 0;
@@ -568,11 +581,10 @@ void Poller::Sleep(Role role, Done done) {
 
 // A thread that waits for its answer gets it without a hand-over where it
 // drives itself.
-void Poller::DriveForOthers() {
+bool Poller::DriveForOthers() {
   // Whoever waits may get no CPU just now: something is done in any case.
-  Turn();
-  if (!turnstile_.HeldByMe()) return;
-  DriveUntil(Role::kKeeper, [this] {
+  if (Turn() == TurnEnd::kLost) return false;
+  return DriveUntil(Role::kKeeper, [this] {
     return stopping_.load(std::memory_order_relaxed) || SomebodyWaits();
   });
 }
@@ -585,7 +597,7 @@ void Poller::Drain() {
     if (NowNs() > give_up_ns) return;
     std::this_thread::yield();
   }
-  DriveUntil(Role::kWaiter, [this, give_up_ns] {
+  const bool drives = DriveUntil(Role::kWaiter, [this, give_up_ns] {
     return (connections_.empty() && graveyard_.empty() && dying_.empty() &&
             ready_head_ == nullptr &&
             tasks_.load(std::memory_order_relaxed) == nullptr) ||
@@ -595,7 +607,7 @@ void Poller::Drain() {
     rpc::Log(rpc::LogLevel::kError,
              "a poller ends with connections that do not flush");
   }
-  if (turnstile_.HeldByMe()) turnstile_.Release();
+  if (drives) turnstile_.Release();
 }
 
 }  // namespace rdma

@@ -351,9 +351,14 @@ class Poller {
   absl::Status Init(const Options& options);
 
   // One round: completions polled, tasks, completions handled, ready calls,
-  // flushes, now and then timers and connection events. True if anything
-  // happened. The turnstile may be lost.
-  bool Turn();
+  // flushes, now and then timers and connection events.
+  enum class TurnEnd {
+    kIdle,  // nothing happened
+    kBusy,
+    kLost,  // another thread drives
+  };
+  TurnEnd Turn();
+  TurnEnd TurnInLine();  // the same, in the caller
   // True where there are some to handle.
   bool PollCompletions();
   // False where the turnstile was lost.
@@ -379,14 +384,14 @@ class Poller {
   // A keeper drives for others; a waiter for what makes its `done` true, which
   // another thread may do meanwhile.
   enum class Role { kKeeper, kWaiter };
-  // Drives until `done` or until another thread took over.
+  // Drives until `done`. False: another thread took over.
   template <typename Done>
-  void DriveUntil(Role role, Done done);
+  bool DriveUntil(Role role, Done done);
   template <typename Done>
   bool SpinOrSleep(Role role, Done done, int64_t* idle_since_ns);
-  // As a keeper does: a turn, and on until somebody waits, or another thread
-  // took over.
-  void DriveForOthers();
+  // As a keeper does: a turn, and on until somebody waits. False: another
+  // thread took over.
+  bool DriveForOthers();
   // Sleeps until something happens, unless `done` by then.
   template <typename Done>
   void Sleep(Role role, Done done);
@@ -423,6 +428,7 @@ class Poller {
   }
   // Lets others in, and has the first of the waiters come. False: none waits.
   bool Leave();
+  bool LeaveInLine();  // the same, in the caller
   // The same within a callback, whose thread drives on when it is over: so
   // nobody is called, as RunCallback called nobody.
   void ReturnToCallback() {

@@ -141,8 +141,7 @@ void Poller::KeeperMain() {
       continue;
     }
     guest_comes_back_.store(false, std::memory_order_relaxed);
-    DriveForOthers();
-    if (turnstile_.HeldByMe() && Leave()) was_called = ParkKeeper();
+    if (DriveForOthers() && Leave()) was_called = ParkKeeper();
   }
 }
 

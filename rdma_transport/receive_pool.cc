@@ -9,33 +9,6 @@
 
 namespace rdma {
 
-// A buffer, and the work request that posts it.
-class ReceivePool::Block final : public rpc::BufferBlock {
- public:
-  Block(ReceivePool* pool, uint32_t lkey, std::byte* data, size_t bytes)
-      : BufferBlock(data, bytes, nullptr),
-        receive_{.wr_id = reinterpret_cast<uint64_t>(this),
-                 .next = nullptr,
-                 .sg_list = &sge_,
-                 .num_sge = 1},
-        sge_{.addr = reinterpret_cast<uint64_t>(data),
-             .length = static_cast<uint32_t>(bytes),
-             .lkey = lkey},
-        pool_(pool) {}
-
-  static Block* Of(uint64_t wr_id) { return reinterpret_cast<Block*>(wr_id); }
-
-  void MakeReady() { ResetRefs(); }
-  ibv_recv_wr* receive() { return &receive_; }
-
- private:
-  void Recycle() override { pool_->Return(this); }
-
-  ibv_recv_wr receive_;  // `next`: of the chain that the block is in
-  ibv_sge sge_;
-  ReceivePool* const pool_;
-};
-
 absl::StatusOr<ReceivePool*> ReceivePool::Create(
     ProtectionDomain* pd, SharedReceiveQueue* srq,
     std::shared_ptr<void> keep_alive, const Options& options) {
@@ -110,25 +83,6 @@ absl::Status ReceivePool::ChangeExtra(uint32_t extra, uint32_t wanted) {
   with_extra_ +=
       static_cast<uint32_t>(wanted > 0) - static_cast<uint32_t>(extra > 0);
   return absl::OkStatus();
-}
-
-rpc::Buffer ReceivePool::Take(uint64_t wr_id, uint32_t bytes) {
-  Block* const block = Block::Of(wr_id);
-  --posted_;
-  block->MakeReady();
-  ++lent_;
-  return rpc::Buffer(block, block->data(), bytes);
-}
-
-void ReceivePool::PutBack(rpc::Buffer buffer) {
-  if (!buffer.block()->unique()) return;
-  --lent_;
-  PushFree(static_cast<Block*>(buffer.Release())->receive());
-}
-
-void ReceivePool::Discard(uint64_t wr_id) {
-  --posted_;
-  PushFree(Block::Of(wr_id)->receive());
 }
 
 bool ReceivePool::IsTightSlow() {
@@ -215,12 +169,6 @@ void ReceivePool::CollectReturned(ibv_recv_wr* rest) {
   last->next = std::exchange(free_, first);
   free_count_ += count;
   lent_ -= count;
-}
-
-void ReceivePool::PushFree(ibv_recv_wr* receive) {
-  receive->next = free_;
-  free_ = receive;
-  ++free_count_;
 }
 
 void ReceivePool::Return(Block* block) {

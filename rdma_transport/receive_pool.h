@@ -64,13 +64,26 @@ class ReceivePool {
   absl::Status ChangeExtra(uint32_t extra, uint32_t wanted);
 
   // The buffer of a receive completion: its wr_id and byte_len.
-  rpc::Buffer Take(uint64_t wr_id, uint32_t bytes);
+  rpc::Buffer Take(uint64_t wr_id, uint32_t bytes) {
+    Block* const block = Block::Of(wr_id);
+    --posted_;
+    block->MakeReady();
+    ++lent_;
+    return rpc::Buffer(block, block->data(), bytes);
+  }
   // The driver's way to let go of a buffer of Take's, which need not be the
   // last one of its block. Other threads have to use a locked instruction,
   // which waits until all that was just sent has left the CPU.
-  void PutBack(rpc::Buffer buffer);
+  void PutBack(rpc::Buffer buffer) {
+    if (!buffer.block()->unique()) return;
+    --lent_;
+    PushFree(static_cast<Block*>(buffer.Release())->receive());
+  }
   // The same for a failed or flushed receive: the buffer is free again.
-  void Discard(uint64_t wr_id);
+  void Discard(uint64_t wr_id) {
+    --posted_;
+    PushFree(Block::Of(wr_id)->receive());
+  }
 
   // Posts what is missing. Cheap where nothing is.
   void Replenish() {
@@ -97,7 +110,32 @@ class ReceivePool {
   uint64_t registered_bytes() const { return registered_bytes_; }
 
  private:
-  class Block;
+  // A buffer, and the work request that posts it.
+  class Block final : public rpc::BufferBlock {
+   public:
+    Block(ReceivePool* pool, uint32_t lkey, std::byte* data, size_t bytes)
+        : BufferBlock(data, bytes, nullptr),
+          receive_{.wr_id = reinterpret_cast<uint64_t>(this),
+                   .next = nullptr,
+                   .sg_list = &sge_,
+                   .num_sge = 1},
+          sge_{.addr = reinterpret_cast<uint64_t>(data),
+               .length = static_cast<uint32_t>(bytes),
+               .lkey = lkey},
+          pool_(pool) {}
+
+    static Block* Of(uint64_t wr_id) { return reinterpret_cast<Block*>(wr_id); }
+
+    void MakeReady() { ResetRefs(); }
+    ibv_recv_wr* receive() { return &receive_; }
+
+   private:
+    void Recycle() override { pool_->Return(this); }
+
+    ibv_recv_wr receive_;  // `next`: of the chain that the block is in
+    ibv_sge sge_;
+    ReceivePool* const pool_;
+  };
 
   // Re-posting is done in batches of this many; the margin covers for it.
   static constexpr uint32_t kBatch = 16;
@@ -129,7 +167,11 @@ class ReceivePool {
   absl::Status AddSlab();
   // Takes what was given back, and leaves `rest` in its place.
   void CollectReturned(ibv_recv_wr* rest = nullptr);
-  void PushFree(ibv_recv_wr* receive);
+  void PushFree(ibv_recv_wr* receive) {
+    receive->next = free_;
+    free_ = receive;
+    ++free_count_;
+  }
   void Return(Block* block);
   void AddHolders(int64_t count);
 
