@@ -40,18 +40,6 @@ void CallDelivery::DeliverOrHold(Call& call, rpc::IncomingFrame& frame) {
   }
 }
 
-bool CallDelivery::DeliverLastSlowly(Call& call, rpc::IncomingFrame& frame) {
-  const auto deliver = [&call, &frame] {
-    call.sink->OnLastFrame(frame, call.outcome);
-  };
-  if (poller_->RunCallback(/*quick=*/false, deliver)) [[likely]] {
-    Destroy(call);
-    return true;
-  }
-  DestroyLater(call);
-  return false;
-}
-
 template <typename Callback>
 void CallDelivery::RunCallback(Call& call, bool quick, Callback callback) {
   call.busy = true;

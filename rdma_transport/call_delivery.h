@@ -57,11 +57,15 @@ class CallDelivery final : public CallDeliverer {
     assert(call.closed && !call.busy && !call.queued && call.inbox.empty() &&
            call.sink != nullptr);
     call.busy = true;
-    if (!call.quick_sink) return DeliverLastSlowly(call, frame);
-    call.sink->OnLastFrame(frame, call.outcome);
-    poller_->WakeWaiters();
-    Destroy(call);
-    return true;
+    const auto deliver = [&call, &frame] {
+      call.sink->OnLastFrame(frame, call.outcome);
+    };
+    if (poller_->RunCallback(call.quick_sink, deliver)) [[likely]] {
+      Destroy(call);
+      return true;
+    }
+    DestroyLater(call);
+    return false;
   }
 
   // Delivers a client's last frame, which was held, with its ArrivingMessage.
@@ -119,7 +123,6 @@ class CallDelivery final : public CallDeliverer {
     if (drained_ != nullptr) [[unlikely]]
       TellDrained();
   }
-  bool DeliverLastSlowly(Call& call, rpc::IncomingFrame& frame);
   void DestroyLater(Call& call);
   // Of a call that is closed: but for its last callback.
   void DropRest(Call& call);

@@ -442,7 +442,10 @@ class Poller {
   }
   bool NudgeFirstWaiter();
   rpc::Event* FirstWaiter() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(waiters_mutex_);
-  bool SomebodyWaits() const;
+  bool SomebodyWaits() const {
+    return waiter_count_.load(std::memory_order_relaxed) > 0 && HasWaiter();
+  }
+  bool HasWaiter() const;
   bool IsLeftToGuests(const LeftBehind& left) const;
   void WaitForTurn(rpc::Event& event);
   void WakeSleepers();

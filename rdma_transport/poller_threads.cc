@@ -43,8 +43,7 @@ rpc::Event* Poller::FirstWaiter() const {
   return found == waiters_.end() ? nullptr : *found;
 }
 
-bool Poller::SomebodyWaits() const {
-  if (waiter_count_.load(std::memory_order_relaxed) == 0) return false;
+bool Poller::HasWaiter() const {
   absl::MutexLock lock(&waiters_mutex_);
   return FirstWaiter() != nullptr;
 }
