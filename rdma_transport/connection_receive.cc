@@ -93,8 +93,8 @@ void Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer&& buffer) {
   const rpc::BufferBlock* const block = buffer.block();
   rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
   ReceivePool& pool = poller_->receive_pool();
-  if (delivery_->DeliverLast(*call, incoming) &&
-      !incoming.message.empty() && incoming.message.is_one_buffer() &&
+  if (delivery_->DeliverLast(*call, incoming) && !incoming.message.empty() &&
+      incoming.message.is_one_buffer() &&
       incoming.message.only().block() == block) [[likely]] {
     pool.PutBack(incoming.message.TakeOnly());
   }
