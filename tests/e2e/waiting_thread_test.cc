@@ -64,7 +64,7 @@ TEST(WaitingThreadTest, NobodyIsCalledForCallsThatCallbacksBegin) {
   const Client client(server.address());
   ASSERT_OK(client.Echo(1));
   int64_t least = kMany;
-  for (int look = 0; look < 10 && least > kFew; ++look) {
+  for (int look = 0; look < 20 && least > kFew; ++look) {
     Chain chain(client);
     const int64_t before = KeepersSleeps();
     chain.Begin();
