@@ -149,7 +149,7 @@ class Poller {
     function();
     if (!was_driver && !stay) {
       if (RunsCallbackHere()) {
-        ReturnToCallback();
+        OpenForCallback();
       } else {
         Leave();
       }
@@ -267,8 +267,7 @@ class Poller {
       WakeWaiters();
       return true;
     }
-    // What is left of this batch does not wait for the callback.
-    ReturnToCallback();
+    OpenForCallback();
     {
       const CallbackMark mark(this);
       callback();
@@ -429,9 +428,9 @@ class Poller {
   // Lets others in, and has the first of the waiters come. False: none waits.
   bool Leave();
   bool LeaveInLine();  // the same, in the caller
-  // The same within a callback, whose thread drives on when it is over: so
-  // nobody is called, as RunCallback called nobody.
-  void ReturnToCallback() {
+  // Lets others in while a callback of this thread's runs, which drives on when
+  // it is over: nobody is called, but what is due does not wait for that.
+  void OpenForCallback() {
     if (OpenForOthers().callbacks) WakeAnySleeper();
   }
   void CallForHelp(const LeftBehind& left);
