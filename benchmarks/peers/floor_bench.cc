@@ -20,9 +20,10 @@
 // latency and rate with --protobuf: what is echoed is a message of protobuf
 // with the payload in it, as rpc_bench's. The client serializes it into a cell;
 // the server parses it there, copies its payload into another message and
-// serializes that into a cell of the way back; the client parses it. So much
-// has any call with protobuf to do: a bound for what an RPC can reach here,
-// with nothing of an RPC in it.
+// serializes that into a cell of the way back; the client parses it. Nothing of
+// an RPC is in it: for small messages next to what a call with protobuf can
+// reach here. A large one is parsed where the peer wrote it, line by line,
+// which an RPC that copies it first may better.
 //
 // bandwidth: the client tells where the payload is; the server copies it, by
 // one memcpy of glibc, into a buffer of its own and answers. So every byte is
