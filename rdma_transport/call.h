@@ -215,8 +215,10 @@ class CallTable {
 
   // Of the next generation; that one is never 0.
   static rpc::CallHandle HandleAfter(rpc::CallHandle handle) {
-    const uint64_t next = (handle.value + kOneGeneration) & ~kAliasBit;
-    return {next < kOneGeneration ? next + kOneGeneration : next};
+    const uint64_t next = handle.value + kOneGeneration;
+    if ((next & kAliasBit) != 0) [[unlikely]]
+      return {(next & ~kAliasBit) + kOneGeneration};
+    return {next};
   }
 
   void AddFree();

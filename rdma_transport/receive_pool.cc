@@ -29,7 +29,9 @@ ReceivePool::ReceivePool(ProtectionDomain* pd, SharedReceiveQueue* srq,
       options_(options),
       capacity_(CapacityOf(options)),
       set_aside_(std::min(options.srq_depth, capacity_ / 4 * 3)),
-      growable_(capacity_) {}
+      attainable_(capacity_) {
+  UpdateLimits();
+}
 
 uint32_t ReceivePool::CapacityOf(const Options& options) {
   const uint64_t slabs =
@@ -45,7 +47,7 @@ ReceivePool::~ReceivePool() = default;
 // rest is known make the number negative, so that it is 0 just once.
 void ReceivePool::Close() {
   CollectReturned(&closed_mark_);
-  AddHolders(static_cast<int64_t>(lent_));
+  AddHolders(lent_);
 }
 
 void ReceivePool::AddHolders(int64_t count) {
@@ -63,7 +65,7 @@ absl::Status ReceivePool::Reserve(uint32_t count) {
                      " entries are all promised to connections"));
   }
   if (absl::Status status = PostUpTo(wanted); !status.ok()) return status;
-  reserved_ += count;
+  SetReserved(reserved_ + count);
   return absl::OkStatus();
 }
 
@@ -85,9 +87,15 @@ absl::Status ReceivePool::ChangeExtra(uint32_t extra, uint32_t wanted) {
   return absl::OkStatus();
 }
 
+void ReceivePool::UpdateLimits() {
+  replenish_below_ = reserved_ + kMargin - kBatch;
+  const uint32_t needed = std::max(reserved_ + kMargin, set_aside_);
+  most_lent_ = int64_t{attainable_} - int64_t{needed};
+}
+
 bool ReceivePool::IsTightSlow() {
   CollectReturned();
-  return Available() < Needed();
+  return lent_ > most_lent_;
 }
 
 void ReceivePool::ReplenishSlow() {
@@ -142,7 +150,9 @@ absl::Status ReceivePool::AddSlab() {
   absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
       MemoryRegion::Create(pd_, SlabBytes(), IBV_ACCESS_LOCAL_WRITE);
   if (!region.ok()) {
-    growable_ = 0;  // what cannot be had is not counted on
+    // What cannot be had is not counted on.
+    attainable_ = static_cast<uint32_t>(blocks_.size());
+    UpdateLimits();
     return region.status();
   }
   for (uint32_t i = 0; i < kSlabBuffers; ++i) {
@@ -154,7 +164,8 @@ absl::Status ReceivePool::AddSlab() {
   }
   regions_.push_back(*std::move(region));
   registered_bytes_ += SlabBytes();
-  growable_ = capacity_ - static_cast<uint32_t>(blocks_.size());
+  attainable_ = capacity_;
+  UpdateLimits();
   return absl::OkStatus();
 }
 

@@ -57,7 +57,7 @@ class ReceivePool {
   // Promises `count` more receives to a connection, and posts them.
   // RESOURCE_EXHAUSTED at the budget or the SRQ's depth; nothing changes then.
   absl::Status Reserve(uint32_t count);
-  void Unreserve(uint32_t count) { reserved_ -= count; }
+  void Unreserve(uint32_t count) { SetReserved(reserved_ - count); }
   // What a connection has beyond its first promise changes from `extra` to
   // `wanted`. All that connections have beyond theirs is at most half of what
   // there is, so that there is room for new ones.
@@ -87,13 +87,13 @@ class ReceivePool {
 
   // Posts what is missing. Cheap where nothing is.
   void Replenish() {
-    if (posted_ < Wanted()) ReplenishSlow();
+    if (posted_ < replenish_below_) ReplenishSlow();
   }
 
   // Whether the frame that was just taken should be copied rather than kept:
   // its buffer, and what can still be had, would not do for what is promised or
   // set aside. Counted for each frame, as a batch may bring many.
-  bool IsTight() { return Available() < Needed() && IsTightSlow(); }
+  bool IsTight() { return lent_ > most_lent_ && IsTightSlow(); }
 
   uint32_t buffer_bytes() const { return options_.buffer_bytes; }
   // Buffers within the budget.
@@ -146,8 +146,6 @@ class ReceivePool {
               std::shared_ptr<void> keep_alive, const Options& options);
   ~ReceivePool();
 
-  // With a batch's slack, so that posting comes in batches.
-  uint32_t Wanted() const { return reserved_ + kMargin - kBatch; }
   uint32_t ExtraLimit() const {
     return std::min(capacity_, options_.srq_depth) / 2;
   }
@@ -158,9 +156,12 @@ class ReceivePool {
   uint64_t SlabBytes() const {
     return uint64_t{kSlabBuffers} * options_.buffer_bytes;
   }
-  // Buffers in nobody's hands, those included that can still be made.
-  uint32_t Available() const { return posted_ + free_count_ + growable_; }
-  uint32_t Needed() const { return std::max(reserved_ + kMargin, set_aside_); }
+  void SetReserved(uint32_t count) {
+    reserved_ = count;
+    UpdateLimits();
+  }
+  // After each change of what they depend on.
+  void UpdateLimits();
   bool IsTightSlow();
   void ReplenishSlow();
   absl::Status PostUpTo(uint32_t target);
@@ -192,11 +193,17 @@ class ReceivePool {
   uint64_t registered_bytes_ = 0;
   const uint32_t capacity_;
   const uint32_t set_aside_;
-  // Of the capacity, what is not registered; 0 where registering failed.
-  uint32_t growable_;
+  // Buffers that there are and can still be made: the capacity, or no more than
+  // there are where registering failed.
+  uint32_t attainable_;
 
+  // What each frame is measured by. Posting comes in batches, and so is due
+  // only when a batch is missing; of the buffers in nobody's hands, those
+  // included that can still be made, so many are needed.
+  uint32_t replenish_below_ = 0;
+  int64_t most_lent_ = 0;
   // In somebody's hands, or given back and not collected yet.
-  uint64_t lent_ = 0;
+  int64_t lent_ = 0;
   // Buffers given back by any thread, newest first; the mark once the pool is
   // closed, when nobody collects any more.
   std::atomic<ibv_recv_wr*> returned_{nullptr};

@@ -40,8 +40,7 @@ class SendQueue {
   // A completion is asked for at least every so many work requests.
   static constexpr uint32_t kSignalEvery = 32;
 
-  explicit SendQueue(uint32_t depth)
-      : depth_(depth), entries_(std::bit_ceil(depth)) {}
+  explicit SendQueue(uint32_t depth) { Resize(depth); }
 
   uint32_t depth() const { return depth_; }
   // REQUIRES: no more than `depth` slots are taken.
@@ -52,10 +51,12 @@ class SendQueue {
     }
     entries_ = std::move(entries);
     depth_ = depth;
+    end_ = oldest_ + depth;
+    signal_every_ = std::min(kSignalEvery, (depth + 1) / 2);
   }
 
   bool HasRoom(uint32_t count) const {
-    return next_ - oldest_ + count <= depth_;
+    return next_ + count <= end_;
   }
   uint32_t used() const { return static_cast<uint32_t>(next_ - oldest_); }
   bool empty() const { return next_ == oldest_; }
@@ -71,8 +72,7 @@ class SendQueue {
   }
   // The same for one that keeps nothing alive.
   void PushPlain(bool* signaled, uint64_t* wr_id) {
-    if (*signaled || ++unsignaled_ >= kSignalEvery ||
-        unsignaled_ * 2 >= depth_) {
+    if (*signaled || ++unsignaled_ >= signal_every_) {
       *signaled = true;
       unsignaled_ = 0;
     }
@@ -94,9 +94,11 @@ class SendQueue {
     while (oldest_ <= through && oldest_ < next_) {
       if (oldest_ >= kept_end_) {
         oldest_ = std::min(through + 1, next_);
+        end_ = oldest_ + depth_;
         return;
       }
       SendEntry& slot = At(oldest_++);
+      end_ = oldest_ + depth_;
       if (slot.IsPlain()) continue;
       // `done` may push, and so reuse the slot.
       SendEntry entry = std::exchange(slot, SendEntry());
@@ -109,10 +111,12 @@ class SendQueue {
     return entries_[number & (entries_.size() - 1)];
   }
 
-  uint32_t depth_;
+  uint32_t depth_ = 0;
+  uint32_t signal_every_ = 0;       // at least, of this depth
   std::vector<SendEntry> entries_;  // as many as the next power of two
   uint64_t oldest_ = 0;
   uint64_t next_ = 0;
+  uint64_t end_ = 0;       // what next_ may become
   uint64_t kept_end_ = 0;  // entries from here on are plain
   uint32_t unsignaled_ = 0;
 };
