@@ -184,7 +184,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::LeaveInLine() {
 
 bool Poller::Leave() { return LeaveInLine(); }
 
-ABSL_ATTRIBUTE_NOINLINE void Poller::CallForHelp(const LeftBehind& left) {
+ABSL_ATTRIBUTE_NOINLINE void Poller::CallForHelp(LeftBehind left) {
   if (IsLeftToGuests(left)) return;
   if (!left.callbacks && parsers_.load(std::memory_order_relaxed) > 0) return;
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
@@ -349,7 +349,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::PollCompletions() {
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::HandleCompletions() {
   if (next_completion_ == completion_count_) return true;
   do {
-    HandleCompletion(completions_[next_completion_++]);
+    const ibv_wc& wc = completions_[next_completion_];
+    ++next_completion_;
+    HandleCompletion(wc);
     if (!turnstile_.HeldByMe()) return false;
   } while (next_completion_ < completion_count_);
   // A callback's thread may have come here itself, for this very batch.
@@ -398,8 +400,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Poller::HandleCompletion(
     const ibv_wc& wc) {
   // Receives carry a buffer's address, which is even; sends an odd number.
   const bool is_send = (wc.wr_id & 1) != 0;
-  if ((wc.qp_num != last_qp_num_ || last_connection_ == nullptr) &&
-      !FindConnection(wc.qp_num)) {
+  if (wc.qp_num != last_qp_num_ && !FindConnection(wc.qp_num)) {
     // The QP is gone; what it received belongs to nobody.
     if (!is_send) receive_pool_->Discard(wc.wr_id);
     return;
@@ -491,7 +492,7 @@ void Poller::RemoveConnection(uint32_t qp_num) {
                  static_cast<PolledConnection*>(nullptr));
   }
   connections_.erase(found);
-  last_connection_ = nullptr;
+  last_qp_num_ = kNoQp;
 }
 
 // ---- Sleeping.

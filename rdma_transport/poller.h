@@ -147,7 +147,9 @@ class Poller {
       RunTasks();  // that were left before
     }
     function();
-    if (!was_driver && !stay) {
+    if (stay) [[likely]]
+      return true;
+    if (!was_driver) {
       if (RunsCallbackHere()) {
         OpenForCallback();
       } else {
@@ -433,7 +435,7 @@ class Poller {
   void OpenForCallback() {
     if (OpenForOthers().callbacks) WakeAnySleeper();
   }
-  void CallForHelp(const LeftBehind& left);
+  void CallForHelp(LeftBehind left);
   // Has the first of the threads that wait for their turn come. False: none.
   bool NudgeWaiter() {
     return waiter_count_.load(std::memory_order_seq_cst) > 0 &&
@@ -445,7 +447,7 @@ class Poller {
     return waiter_count_.load(std::memory_order_relaxed) > 0 && HasWaiter();
   }
   bool HasWaiter() const;
-  bool IsLeftToGuests(const LeftBehind& left) const;
+  bool IsLeftToGuests(LeftBehind left) const;
   void WaitForTurn(rpc::Event& event);
   void WakeSleepers();
   // There is work for whoever sleeps on the poller's events.
@@ -497,7 +499,9 @@ class Poller {
   CallTable calls_;
   TransportCounters counters_;
   absl::flat_hash_map<uint32_t, PolledConnection*> connections_;
-  uint32_t last_qp_num_ = 0;
+  // The connection of the latest completion.
+  static constexpr uint32_t kNoQp = UINT32_MAX;  // QPs' numbers have 24 bits
+  uint32_t last_qp_num_ = kNoQp;
   PolledConnection* last_connection_ = nullptr;
   std::vector<PolledConnection*> dirty_;
   // Those of this sweep of the CQ, and of the one before.

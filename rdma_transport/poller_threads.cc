@@ -72,7 +72,7 @@ void Poller::WaitForTurn(rpc::Event& event) {
   waiter_count_.fetch_sub(1, std::memory_order_seq_cst);
 }
 
-bool Poller::IsLeftToGuests(const LeftBehind& left) const {
+bool Poller::IsLeftToGuests(LeftBehind left) const {
   if (!guest_comes_back_.load(std::memory_order_relaxed)) return false;
   return (guests_have_all_.load(std::memory_order_relaxed) ||
           left.calls <= calls_.live_for_guests()) &&
