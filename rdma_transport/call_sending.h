@@ -6,6 +6,7 @@
 #include <arpa/inet.h>
 #include <infiniband/verbs.h>
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 
@@ -20,21 +21,21 @@ namespace rdma {
 
 static_assert(kFramePrefixBytes + kOpenExtraBytes <= rpc::kSmallMessageRoom);
 
-// What comes in front of a frame's message.
-inline size_t Connection::FrontBytes(FrameKind kind,
-                                     const rpc::OutgoingFrame& frame) {
-  return kFramePrefixBytes + (kind == FrameKind::kOpen ? kOpenExtraBytes : 0) +
-         frame.header.size();
+// What comes in front of a frame's header and message.
+inline size_t Connection::FrontBytes(FrameKind kind) {
+  return kFramePrefixBytes + (kind == FrameKind::kOpen ? kOpenExtraBytes : 0);
 }
 
 // Whether nothing is in the way of one frame that is sent now.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::MaySendAtOnce() const {
-  return state_ == State::kUp && !starved_ && queue_.empty() &&
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::MaySendAtOnce() {
+  assert(!is_plain_ || IsPlain());
+  return (ABSL_PREDICT_TRUE(is_plain_) || MaySendUnplain()) &&
          send_credits_.CanSend() && send_queue_.HasRoom(1);
 }
 
 // All but message_bytes, where nothing has to be said beyond what a call's
 // usual frame says. Grants credits. False: not so, and nothing happened.
+template <Connection::Extent kExtent>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SetFields(
     FrameKind kind, const Call& call, const rpc::OutgoingFrame& frame,
     FrameFields* fields) {
@@ -49,19 +50,24 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SetFields(
     fields->detail = frame.status_code;
   }
   fields->kind = kind;
-  fields->flags =
-      (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
+  if constexpr (kExtent == Extent::kOnlyMessage) {
+    fields->flags = kEnd | kHasMessage;
+    fields->header_bytes = 0;
+  } else {
+    fields->flags =
+        (frame.end ? kEnd : 0) | (frame.has_message ? kHasMessage : 0);
+    fields->header_bytes = static_cast<uint32_t>(frame.header.size());
+  }
   fields->slot = call.slot;
   fields->call_sequence = call.sequence;
   fields->credits = GrantCredits();
-  fields->header_bytes = static_cast<uint32_t>(frame.header.size());
   return true;
 }
 
 // `flags`: ibv_send_flags.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::PostAtOnce(
     const FrameFields& fields, ibv_sge sge, uint64_t wr_id, unsigned int flags,
-    Call& call, const rpc::OutgoingFrame& frame) {
+    Call& call) {
   ibv_send_wr wr;
   wr.wr_id = wr_id;
   wr.next = nullptr;
@@ -70,35 +76,42 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::PostAtOnce(
   wr.opcode = IBV_WR_SEND_WITH_IMM;
   wr.send_flags = flags;
   wr.imm_data = htonl(EncodeTag(fields));
-  call.sent_end = frame.end;
+  call.sent_end = (fields.flags & kEnd) != 0;
   if (!PostWorkRequests(&wr)) return;
   ++sent_frames_;
   answer_due_ = false;
   send_credits_.Spend();
   call.open_sent = true;
-  if (frame.has_message) poller_->counters().eager_messages_sent.Add(1);
+  if ((fields.flags & kHasMessage) != 0) {
+    poller_->counters().eager_messages_sent.Add(1);
+  }
 }
 
 // The usual case: the whole of what a call has to say is small, and nothing is
 // in its way. Does what SendFrame would, without getting ready for anything
 // else. False: not so, and nothing happened.
+template <Connection::Extent kExtent>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
     FrameKind kind, Call& call, const rpc::OutgoingFrame& frame) {
-  const size_t front_bytes = FrontBytes(kind, frame);
+  constexpr bool kOnly = kExtent == Extent::kOnlyMessage;
+  const size_t front_bytes =
+      FrontBytes(kind) + (kOnly ? 0 : frame.header.size());
+  const bool fits_in_front =
+      frame.header.empty() && front_bytes <= frame.small_message_room;
   const size_t frame_bytes = front_bytes + frame.small_message.size();
-  if (ABSL_PREDICT_FALSE(frame_bytes > at_once_limit_ ||
+  if (ABSL_PREDICT_FALSE((kOnly && !fits_in_front) ||
+                         frame_bytes > at_once_limit_ ||
                          !frame.message.empty() || !frame.attachment.empty() ||
                          !MaySendAtOnce())) {
     return false;
   }
   FrameFields fields;
-  if (!SetFields(kind, call, frame, &fields)) return false;
+  if (!SetFields<kExtent>(kind, call, frame, &fields)) return false;
   fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
 
-  std::byte scratch[kMaxInlineBytes];
+  std::byte scratch[kOnly ? 1 : kMaxInlineBytes];
   std::byte* bytes = scratch;
-  if (frame.header.empty() && front_bytes <= frame.small_message_room)
-      [[likely]] {
+  if (kOnly || fits_in_front) {
     bytes = const_cast<std::byte*>(frame.small_message.data()) - front_bytes;
   } else {
     Gather(frame, scratch + front_bytes - frame.header.size());
@@ -110,55 +123,46 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
   uint64_t wr_id;
   send_queue_.PushPlain(&signaled, &wr_id);
   PostAtOnce(fields, sge, wr_id,
-             IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0), call, frame);
+             IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0), call);
   return true;
 }
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::OpenCallInLine(
     Call& call, rpc::OutgoingFrame& frame) {
-  uint32_t slot;
-  if (free_slots_.empty()) {
-    slot = static_cast<uint32_t>(slots_.size());
+  if (free_slots_.empty()) [[unlikely]] {
+    AttachCall(call, static_cast<uint32_t>(slots_.size()));
   } else {
-    slot = free_slots_.back();
+    AttachCallTo(call, free_slots_.back());
     free_slots_.pop_back();
   }
   call.sequence = next_sequence_++;
-  AttachCall(call, slot);
-  if (!frame.end) call.send_window -= WindowBytesOf(frame);
-  const bool sent = SendAtOnce(FrameKind::kOpen, call, frame);
-  if (!sent || !frame.end || call.held_back != nullptr) [[unlikely]] {
-    AfterOpening(call, frame, sent);
+  // With the last frame, none was held back.
+  if (!frame.end || !frame.has_message ||
+      !SendAtOnce<Extent::kOnlyMessage>(FrameKind::kOpen, call, frame))
+      [[unlikely]] {
+    SendOpening(call, frame);
   }
 }
 
 // A server's call is over.
 inline void Connection::AfterAnswer(Call& call) {
-  if (ABSL_PREDICT_FALSE(!call.received_end || !offers_.empty())) {
+  if (ABSL_PREDICT_FALSE(!call.received_end || !is_plain_)) {
     EndAnswered(call);
   }
   DetachServerCall(call);
   delivery_->CloseInOrder(call);
 }
 
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendNow(
-    Call& call, rpc::OutgoingFrame& frame) {
-  if (!frame.end) call.send_window -= WindowBytesOf(frame);
-  bool sent = SendAtOnce(FrameKind::kData, call, frame);
-  if (!sent) sent = SendSlowly(call, frame);
-  if (frame.end && !is_client_ && call.connection == this) AfterAnswer(call);
-  return sent;
-}
-
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendDataInLine(
     Call& call, rpc::OutgoingFrame& frame) {
-  if (ABSL_PREDICT_FALSE(call.sent_end)) return false;
-  if (ABSL_PREDICT_FALSE(call.send_window <= 0 || !reads_.empty() ||
-                         !waiting_reads_.empty()) &&
-      !MaySend(call, frame)) {
-    return false;
+  if (is_plain_ && !is_client_ && frame.end && frame.has_message &&
+      call.send_window > 0 && !call.sent_end &&
+      SendAtOnce<Extent::kOnlyMessage>(FrameKind::kData, call, frame))
+      [[likely]] {
+    if (call.connection == this) AfterAnswer(call);
+    return false;  // the last is not told of
   }
-  return SendNow(call, frame);
+  return SendDataSlowly(call, frame);
 }
 
 }  // namespace rdma

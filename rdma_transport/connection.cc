@@ -380,6 +380,7 @@ void Connection::Close(const absl::Status& why) {
   if (state_ == State::kClosing) return;
   const bool was_up = state_ == State::kUp;
   state_ = State::kClosing;
+  is_plain_ = false;
   poller_->timers().Cancel(&shrink_timer_);
   poller_->timers().Cancel(&memory_timer_);
   poller_->timers().Cancel(&offer_timer_);
@@ -437,6 +438,7 @@ void Connection::PostMarker() {
 
 void Connection::CloseWhenFlushed(const absl::Status& why) {
   close_when_flushed_ = why;
+  is_plain_ = false;
   poller_->MarkDirty(this);
 }
 
@@ -459,6 +461,7 @@ bool Connection::PostLastFrame() {
   out.fields.kind = FrameKind::kCredit;
   if (!is_client_ && !std::exchange(last_word_said_, true)) {
     refusing_calls_ = true;
+    is_plain_ = false;
     out.fields.kind = FrameKind::kGoAway;
     out.fields.flags = kNotRun;
     out.fields.call_sequence = last_opened_;

@@ -234,23 +234,29 @@ class Connection final : public PolledConnection,
   void OnUp(const CmEvent& event);
 
   // Calls (connection_calls.cc).
-  static size_t FrontBytes(FrameKind kind, const rpc::OutgoingFrame& frame);
-  bool MaySendAtOnce() const;
+  static size_t FrontBytes(FrameKind kind);
+  bool MaySendAtOnce();
+  bool MaySendUnplain();
+  // What a frame may be: any, or the only one of its direction, with a message
+  // and nothing else, as of most calls.
+  enum class Extent { kAny, kOnlyMessage };
+  template <Extent kExtent>
   bool SetFields(FrameKind kind, const Call& call,
                  const rpc::OutgoingFrame& frame, FrameFields* fields);
   void PostAtOnce(const FrameFields& fields, ibv_sge sge, uint64_t wr_id,
-                  unsigned int flags, Call& call,
-                  const rpc::OutgoingFrame& frame);
+                  unsigned int flags, Call& call);
+  template <Extent kExtent>
   bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
   bool SendInPlace(FrameKind kind, Call& call, rpc::OutgoingFrame& frame);
   // Whether it is one buffer of ours, with so much room in front to write to.
   bool HasRoomInFront(const rpc::BufferChain& message, size_t bytes) const;
   // These return as SendData does, and so does Submit.
+  bool SendDataSlowly(Call& call, rpc::OutgoingFrame& frame);
   bool SendNow(Call& call, rpc::OutgoingFrame& frame);
   bool MaySend(Call& call, rpc::OutgoingFrame& frame);
   bool SendSlowly(Call& call, rpc::OutgoingFrame& frame);
   bool SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
-  void AfterOpening(Call& call, rpc::OutgoingFrame& frame, bool sent);
+  void SendOpening(Call& call, rpc::OutgoingFrame& frame);
   static int64_t WindowBytesOf(const rpc::OutgoingFrame& frame);
   static void Gather(const rpc::OutgoingFrame& frame, std::byte* to);
   void AfterAnswer(Call& call);
@@ -366,6 +372,7 @@ class Connection final : public PolledConnection,
   bool TakesOnlyMessage(FrameKind kind, const ibv_wc& wc,
                         const rpc::Buffer& buffer, OnlyMessage* frame);
   void Account(const OnlyMessage& frame);
+  bool IsPlain() const;
   static rpc::IncomingFrame ToIncoming(const OnlyMessage& frame,
                                        rpc::Buffer& buffer);
   void AfterReceive();
@@ -383,7 +390,7 @@ class Connection final : public PolledConnection,
   bool TakeWindow(const FrameView& view, Call& call);
   const char* DefineMethod(const FrameView& view);
   Call* FindCall(const FrameView& view);
-  Call* CreateServerCall(uint32_t method, uint32_t slot, uint32_t sequence);
+  Call* CreateServerCall(uint32_t method, uint32_t sequence);
   void SetTimeout(Call& call, uint64_t timeout_us);
   bool CheckEagerLimits(const FrameView& view, Call& call);
   void RefuseEager(const FrameView& view, Call& call);
@@ -396,22 +403,32 @@ class Connection final : public PolledConnection,
   void AttachCall(Call& call, uint32_t slot) {
     if (slot >= slots_.size()) [[unlikely]]
       AddSlots(slot + 1);
+    AttachCallTo(call, slot);
+  }
+  // REQUIRES: there is such a slot.
+  void AttachCallTo(Call& call, uint32_t slot) {
     slots_[slot] = &call;
     call.slot = slot;
     call.connection = this;
     ++live_calls_;
   }
   void AddSlots(size_t count);
-  // DetachCall of a server's call, which is this connection's.
+  void DetachCall(Call& call) {
+    if (call.connection != this) return;
+    if (is_client_) {
+      DetachClientCall(call);
+    } else {
+      DetachServerCall(call);
+    }
+  }
+  // The same for calls of this connection, by its side.
   void DetachServerCall(Call& call) {
     slots_[call.slot] = nullptr;
     call.connection = nullptr;
     --live_calls_;
   }
-  void DetachCall(Call& call) {
-    if (call.connection != this) return;
+  void DetachClientCall(Call& call) {
     DetachServerCall(call);
-    if (!is_client_) return;
     free_slots_.push_back(call.slot);
     if (tell_of_gone_calls_ && state_ == State::kUp) [[unlikely]]
       owner_->OnCallGone(*this);
@@ -477,6 +494,11 @@ class Connection final : public PolledConnection,
   uint32_t reserved_completions_ = 0;
   uint32_t qp_send_depth_ = 0;  // what send_queue_ can grow to
   bool starved_ = false;        // a frame waited for credits
+  // It is up and stays so, and there is nothing but small frames: none waits,
+  // and nothing large is under way either way. The short ways look at this
+  // alone. Whatever ends that says so; MaySendUnplain sees where it is so
+  // again.
+  bool is_plain_ = false;
   uint64_t sent_frames_ = 0;
   uint64_t received_frames_ = 0;
   uint64_t shrink_frames_ = 0;

@@ -39,10 +39,12 @@ void Connection::OpenCall(Call& call, rpc::OutgoingFrame& frame) {
   OpenCallInLine(call, frame);
 }
 
-void Connection::AfterOpening(Call& call, rpc::OutgoingFrame& frame,
-                              bool sent) {
+ABSL_ATTRIBUTE_NOINLINE void Connection::SendOpening(
+    Call& call, rpc::OutgoingFrame& frame) {
   const bool more_follow = !frame.end;
-  if (!sent) sent = SendInPlace(FrameKind::kOpen, call, frame);
+  if (more_follow) call.send_window -= WindowBytesOf(frame);
+  bool sent = SendAtOnce<Extent::kAny>(FrameKind::kOpen, call, frame) ||
+              SendInPlace(FrameKind::kOpen, call, frame);
   if (!sent) {
     Outgoing out;
     out.fields.kind = FrameKind::kOpen;
@@ -53,6 +55,24 @@ void Connection::AfterOpening(Call& call, rpc::OutgoingFrame& frame,
   }
   if (sent && more_follow) NotifySent(call.handle);
   if (call.held_back != nullptr) SendHeldBack(call);
+}
+
+ABSL_ATTRIBUTE_NOINLINE bool Connection::SendDataSlowly(
+    Call& call, rpc::OutgoingFrame& frame) {
+  if (call.sent_end) return false;
+  if ((call.send_window <= 0 || !is_plain_) && !MaySend(call, frame)) {
+    return false;
+  }
+  return SendNow(call, frame);
+}
+
+bool Connection::SendNow(Call& call, rpc::OutgoingFrame& frame) {
+  if (!frame.end) call.send_window -= WindowBytesOf(frame);
+  const bool sent =
+      SendAtOnce<Extent::kAny>(FrameKind::kData, call, frame) ||
+      SendSlowly(call, frame);
+  if (frame.end && !is_client_ && call.connection == this) AfterAnswer(call);
+  return sent;
 }
 
 ABSL_ATTRIBUTE_NOINLINE bool Connection::SendSlowly(Call& call,
@@ -68,6 +88,17 @@ ABSL_ATTRIBUTE_NOINLINE bool Connection::SendSlowly(Call& call,
     out.invalidate_rkey = call.done_rkey;
   }
   return SendFrame(call, frame, out);
+}
+
+bool Connection::IsPlain() const {
+  return state_ == State::kUp && !starved_ && queue_.empty() &&
+         offers_.empty() && reads_.empty() && waiting_reads_.empty() &&
+         close_when_flushed_.ok() && !refusing_calls_;
+}
+
+ABSL_ATTRIBUTE_NOINLINE bool Connection::MaySendUnplain() {
+  is_plain_ = IsPlain();
+  return state_ == State::kUp && !starved_ && queue_.empty();
 }
 
 // Of one whose client has not sent everything, or may still read.
@@ -132,6 +163,7 @@ void Connection::GrantStreamWindow(const Call& call, int64_t bytes) {
   if (bytes <= 0 || state_ != State::kUp) return;
   if (due_windows_.empty()) {
     if (!send_credits_.CanSend()) starved_ = true;
+    is_plain_ = false;
     queue_.emplace_back().out.fields.kind = FrameKind::kWindow;
   }
   due_windows_[call.handle.value] += static_cast<uint64_t>(bytes);
@@ -152,6 +184,7 @@ bool Connection::SendDueWindows() {
   while (!due_windows_.empty()) {
     if (!CanSendNow()) {
       if (!send_credits_.CanSend()) starved_ = true;
+      is_plain_ = false;
       return false;
     }
     auto due = due_windows_.upper_bound(last_due_window_);
@@ -230,6 +263,7 @@ void Connection::SendGoAway() {
 
 void Connection::RefuseCalls() {
   refusing_calls_ = true;
+  is_plain_ = false;
   SendGoAway();
 }
 

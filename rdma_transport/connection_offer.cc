@@ -311,6 +311,7 @@ void Connection::StartRead(const FrameView& view, rpc::Buffer&& buffer,
     RefuseRead(std::move(read), status);
     return;
   }
+  is_plain_ = false;
   if (waiting_reads_.empty() &&
       (StartArriving(view, call, *read) ||
        read->Allocate(poller_->context().memory()).ok())) {
@@ -410,6 +411,7 @@ void Connection::RefuseOfferOf(const FrameView& view) {
   auto refused = std::make_unique<IncomingRead>(
       view, rpc::CallHandle(), nullptr, &poller_->messages_being_read());
   refused->Abandon();
+  is_plain_ = false;
   for (const WaitingRead& waiting : waiting_reads_) {
     if (!(waiting.read->key() == key)) continue;
     waiting_reads_.push_back({std::move(refused), 0});
@@ -431,6 +433,7 @@ void Connection::RetryWaitingReads() {
     std::unique_ptr<IncomingRead> read = std::move(first.read);
     waiting_reads_.pop_front();
     if (status.ok()) {
+      is_plain_ = false;
       reads_.push_back(std::move(read));
     } else {
       RefuseRead(std::move(read), status);

@@ -2,6 +2,7 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 #include <utility>
 
@@ -83,13 +84,14 @@ void Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer&& buffer) {
   Call* const call = slots_[frame.slot];
   if (ABSL_PREDICT_FALSE(call == nullptr ||
                          call->sequence != frame.call_sequence ||
-                         call->received_end || call->busy || call->queued ||
-                         !call->inbox.empty() || !offers_.empty())) {
+                         (call->received_end | call->busy | call->queued) ||
+                         !call->inbox.empty())) {
     return OnAnyFrame(wc, std::move(buffer));
   }
   Account(frame);
   call->received_end = true;
-  FinishCall(*call);
+  DetachClientCall(*call);
+  delivery_->CloseAfterLastFrame(*call);
   const rpc::BufferBlock* const block = buffer.block();
   rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
   ReceivePool& pool = poller_->receive_pool();
@@ -104,13 +106,12 @@ void Connection::OnRequest(const ibv_wc& wc, rpc::Buffer&& buffer) {
   OnlyMessage frame;
   if (ABSL_PREDICT_FALSE(
           !TakesOnlyMessage(FrameKind::kOpen, wc, buffer, &frame) ||
-          slots_[frame.slot] != nullptr || frame.detail >= methods_.size() ||
-          refusing_calls_)) {
+          slots_[frame.slot] != nullptr || frame.detail >= methods_.size())) {
     return OnAnyFrame(wc, std::move(buffer));
   }
   Account(frame);
-  Call* const call =
-      CreateServerCall(frame.detail, frame.slot, frame.call_sequence);
+  Call* const call = CreateServerCall(frame.detail, frame.call_sequence);
+  AttachCallTo(*call, frame.slot);
   call->received_end = true;
   if (frame.timeout_us != 0) SetTimeout(*call, frame.timeout_us);
   rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
@@ -120,8 +121,9 @@ void Connection::OnRequest(const ibv_wc& wc, rpc::Buffer&& buffer) {
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakesOnlyMessage(
     FrameKind kind, const ibv_wc& wc, const rpc::Buffer& buffer,
     OnlyMessage* frame) {
+  assert(!is_plain_ || IsPlain());
   return ABSL_PREDICT_TRUE(
-      state_ == State::kUp && (wc.wc_flags & IBV_WC_WITH_IMM) != 0 &&
+      is_plain_ && (wc.wc_flags & IBV_WC_WITH_IMM) != 0 &&
       DecodeOnlyMessage(kind, ntohl(wc.imm_data), BytesOf(buffer), frame) &&
       frame->message.size() <= options_.max_receive_message_bytes &&
       receive_credits_.outstanding() != 0 &&
@@ -133,9 +135,10 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakesOnlyMessage(
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::Account(
     const OnlyMessage& frame) {
   ++received_frames_;
-  (void)receive_credits_.Consume();
+  receive_credits_.Consume();
   (void)send_credits_.Add(frame.credits);
-  AfterReceive();
+  ArmShrinkTimer();
+  if (receive_credits_.ShouldGrantNow()) poller_->MarkDirty(this);
   poller_->counters().eager_messages_received.Add(1);
 }
 
@@ -149,7 +152,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline rpc::IncomingFrame Connection::ToIncoming(
 }
 
 // Sees to what the frame that came leaves to do.
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::AfterReceive() {
+void Connection::AfterReceive() {
   ArmShrinkTimer();
   if (!queue_.empty() || receive_credits_.ShouldGrantNow() ||
       !close_when_flushed_.ok()) {
@@ -186,8 +189,10 @@ ABSL_ATTRIBUTE_NOINLINE void Connection::OnAnyFrame(const ibv_wc& wc,
     }
   }
   ++received_frames_;
-  if (!receive_credits_.Consume())
+  if (receive_credits_.outstanding() == 0) {
     return ProtocolError("more frames than granted");
+  }
+  receive_credits_.Consume();
   if (!send_credits_.Add(view.fields.credits)) {
     return ProtocolError("more credits than there can be");
   }
@@ -263,7 +268,7 @@ inline const char* Connection::DefineMethod(const FrameView& view) {
   return number < methods_.size() ? nullptr : "an undefined method number";
 }
 
-inline Call* Connection::CreateServerCall(uint32_t method_number, uint32_t slot,
+inline Call* Connection::CreateServerCall(uint32_t method_number,
                                           uint32_t sequence) {
   Call* const call = poller_->calls().Create();
   call->owner = owner_;
@@ -271,7 +276,6 @@ inline Call* Connection::CreateServerCall(uint32_t method_number, uint32_t slot,
   call->deadline = rpc::kNoDeadline;
   call->method = methods_[method_number].get();
   call->open_sent = true;
-  AttachCall(*call, slot);
   return call;
 }
 
@@ -296,8 +300,9 @@ void Connection::OnOpen(const FrameView& view, rpc::Buffer&& buffer) {
   if (view.fields.slot < slots_.size() && slots_[view.fields.slot] != nullptr) {
     return ProtocolError("a slot that is in use");
   }
-  Call* const call = CreateServerCall(view.fields.detail, view.fields.slot,
-                                      view.fields.call_sequence);
+  Call* const call =
+      CreateServerCall(view.fields.detail, view.fields.call_sequence);
+  AttachCall(*call, view.fields.slot);
   call->received_end = view.has(kEnd);
   if (view.fields.timeout_us != 0) SetTimeout(*call, view.fields.timeout_us);
   if (refusing_calls_) {

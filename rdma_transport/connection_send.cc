@@ -49,6 +49,7 @@ bool Connection::Submit(Outgoing& out) {
     if (*result == PostResult::kPosted) return out.notify_sent;
   } else if (!send_credits_.CanSend()) {
     starved_ = true;
+    is_plain_ = false;
   }
   Queue(out);
   return false;
@@ -60,6 +61,7 @@ void Connection::NotifySent(rpc::CallHandle handle) {
 }
 
 void Connection::Queue(Outgoing& out) {
+  is_plain_ = false;
   QueuedFrame& queued = queue_.emplace_back();
   queued.header.assign(out.header.begin(), out.header.end());
   if (!out.small_message.empty()) {
@@ -84,6 +86,7 @@ void Connection::FlushQueue() {
   while (!queue_.empty()) {
     if (!send_credits_.CanSend()) {
       starved_ = true;
+      is_plain_ = false;
       return LeaveQueued();
     }
     Outgoing& out = queue_.front().out;
@@ -260,7 +263,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
 // and nothing happened.
 bool Connection::SendInPlace(FrameKind kind, Call& call,
                              rpc::OutgoingFrame& frame) {
-  const size_t front_bytes = FrontBytes(kind, frame);
+  const size_t front_bytes = FrontBytes(kind);
   const size_t frame_bytes = front_bytes + frame.message.size();
   if (!frame.header.empty() || !frame.attachment.empty() ||
       frame.growing != nullptr || frame_bytes > eager_limit_ ||
@@ -270,7 +273,7 @@ bool Connection::SendInPlace(FrameKind kind, Call& call,
   }
   const rpc::Buffer& message = frame.message.only();
   FrameFields fields;
-  if (!SetFields(kind, call, frame, &fields)) return false;
+  if (!SetFields<Extent::kAny>(kind, call, frame, &fields)) return false;
   fields.message_bytes = static_cast<uint32_t>(message.size());
   const ibv_sge sge = {reinterpret_cast<uint64_t>(message.data()) - front_bytes,
                        static_cast<uint32_t>(frame_bytes),
@@ -279,7 +282,7 @@ bool Connection::SendInPlace(FrameKind kind, Call& call,
   bool signaled = true;  // the buffer is to come back soon
   uint64_t wr_id;
   send_queue_.Push(&signaled, &wr_id).buffers = std::move(frame.message);
-  PostAtOnce(fields, sge, wr_id, IBV_SEND_SIGNALED, call, frame);
+  PostAtOnce(fields, sge, wr_id, IBV_SEND_SIGNALED, call);
   return true;
 }
 
@@ -397,6 +400,7 @@ absl::StatusOr<Connection::PostResult> Connection::PostOffer(Outgoing& out) {
     at += kSegmentBytes;
   }
   offer.notify_sent = std::exchange(out.notify_sent, false);
+  is_plain_ = false;
   const Offer& added = offers_.Add(std::move(offer));
   if (in_parts) added.growing->Attach(this, added.id);
   poller_->counters().unanswered_offers.Add(1);

@@ -31,11 +31,15 @@ class SendCredits {
     return held_ + granted <= kMostCredits;
   }
   // REQUIRES: CanSend(), or CanSendCredits() for a frame of credits only.
-  void Spend() { least_ = std::min(least_, --held_); }
+  void Spend() {
+    if (--held_ < least_) [[unlikely]]
+      least_ = held_;
+  }
   // False: the peer granted more than anybody can hold; it broke the protocol.
   [[nodiscard]] bool Add(uint32_t granted) {
     held_ += granted;
-    most_ = std::max(most_, held_);
+    if (held_ > most_) [[unlikely]]
+      most_ = held_;
     return held_ <= kMostCredits;
   }
   uint32_t held() const { return held_; }
@@ -70,18 +74,13 @@ class ReceiveCredits {
  public:
   void Reset(uint32_t window) { window_ = outstanding_ = window; }
 
-  // A frame came. False: the peer sent without a credit.
-  [[nodiscard]] bool Consume() {
-    if (outstanding_ == 0) return false;
-    --outstanding_;
-    return true;
-  }
-  // How many could be granted now, and the granting of them. Bounded by the
-  // frame's 16-bit field.
+  // A frame came. REQUIRES: outstanding() > 0; else the peer sent without a
+  // credit.
+  void Consume() { --outstanding_; }
+  // How many could be granted now, and the granting of them.
   uint16_t Owed() const {
-    return outstanding_ >= window_ ? 0
-                                   : static_cast<uint16_t>(std::min<uint32_t>(
-                                         window_ - outstanding_, 0xffff));
+    return static_cast<uint16_t>(
+        outstanding_ >= window_ ? 0 : window_ - outstanding_);
   }
   uint16_t Grant() {
     const uint16_t owed = Owed();

@@ -1,6 +1,7 @@
 #include "rdma_transport/endpoint.h"
 
 #include <algorithm>
+#include <cassert>
 #include <thread>
 #include <utility>
 
@@ -79,8 +80,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Endpoint::Start(
   }
   ++calls_opened_;
   if (ABSL_PREDICT_TRUE(connection_ != nullptr && connection_->up() &&
-                        pending_.empty() && connection_->HasFreeSlot() &&
-                        !shut_down_)) {
+                        connection_->HasFreeSlot())) {
+    // A call that waits has the next slot (SendPending).
+    assert(pending_.empty() && !shut_down_);
     connection_->OpenCallInLine(call, frame);
   } else {
     StartLater(call, frame);
