@@ -34,13 +34,13 @@ namespace {
 // to be worth it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimized";
-constexpr int64_t kClientLimit = 1928;
-constexpr int64_t kServerLimit = 2147;
+constexpr int64_t kClientLimit = 1846;
+constexpr int64_t kServerLimit = 2069;
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
-constexpr int64_t kClientLimit = 13500;
-constexpr int64_t kServerLimit = 14430;
+constexpr int64_t kClientLimit = 13390;
+constexpr int64_t kServerLimit = 14310;
 #endif
 
 // From the test's working directory, the root of its runfiles.
