@@ -68,9 +68,8 @@ ABSL_ATTRIBUTE_NOINLINE bool Connection::SendDataSlowly(
 
 bool Connection::SendNow(Call& call, rpc::OutgoingFrame& frame) {
   if (!frame.end) call.send_window -= WindowBytesOf(frame);
-  const bool sent =
-      SendAtOnce<Extent::kAny>(FrameKind::kData, call, frame) ||
-      SendSlowly(call, frame);
+  const bool sent = SendAtOnce<Extent::kAny>(FrameKind::kData, call, frame) ||
+                    SendSlowly(call, frame);
   if (frame.end && !is_client_ && call.connection == this) AfterAnswer(call);
   return sent;
 }

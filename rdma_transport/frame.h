@@ -236,10 +236,9 @@ inline void EncodePrefix(const FrameFields& fields, std::byte* out) {
   using frame_internal::Store;
   // In one store: whoever sends it loads these bytes at once, in one load.
   using Words [[gnu::vector_size(16)]] = uint64_t;
-  Store(out,
-        Words{fields.call_sequence | uint64_t{fields.credits} << 32 |
-                  uint64_t{fields.header_bytes} << 48,
-              fields.message_bytes | uint64_t{fields.detail} << 32});
+  Store(out, Words{fields.call_sequence | uint64_t{fields.credits} << 32 |
+                       uint64_t{fields.header_bytes} << 48,
+                   fields.message_bytes | uint64_t{fields.detail} << 32});
   out += kFramePrefixBytes;
   if (fields.kind == FrameKind::kOpen) {
     Store(out, fields.timeout_us);

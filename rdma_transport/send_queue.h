@@ -55,9 +55,7 @@ class SendQueue {
     signal_every_ = std::min(kSignalEvery, (depth + 1) / 2);
   }
 
-  bool HasRoom(uint32_t count) const {
-    return next_ + count <= end_;
-  }
+  bool HasRoom(uint32_t count) const { return next_ + count <= end_; }
   uint32_t used() const { return static_cast<uint32_t>(next_ - oldest_); }
   bool empty() const { return next_ == oldest_; }
   // Whether nothing posted so far tells of the newest entries' completion.
