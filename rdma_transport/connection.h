@@ -371,6 +371,7 @@ class Connection final : public PolledConnection,
   void OnRequest(const ibv_wc& wc, rpc::Buffer&& buffer);
   bool TakesOnlyMessage(FrameKind kind, const ibv_wc& wc,
                         const rpc::Buffer& buffer, OnlyMessage* frame);
+  bool TakesUnplain();
   void Account(const OnlyMessage& frame);
   bool IsPlain() const;
   static rpc::IncomingFrame ToIncoming(const OnlyMessage& frame,
@@ -496,8 +497,8 @@ class Connection final : public PolledConnection,
   bool starved_ = false;        // a frame waited for credits
   // It is up and stays so, and there is nothing but small frames: none waits,
   // and nothing large is under way either way. The short ways look at this
-  // alone. Whatever ends that says so; MaySendUnplain sees where it is so
-  // again.
+  // alone. Whatever ends that says so; MaySendUnplain and TakesUnplain see
+  // where it is so again.
   bool is_plain_ = false;
   uint64_t sent_frames_ = 0;
   uint64_t received_frames_ = 0;

@@ -123,7 +123,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakesOnlyMessage(
     OnlyMessage* frame) {
   assert(!is_plain_ || IsPlain());
   return ABSL_PREDICT_TRUE(
-      is_plain_ && (wc.wc_flags & IBV_WC_WITH_IMM) != 0 &&
+      (is_plain_ || TakesUnplain()) && (wc.wc_flags & IBV_WC_WITH_IMM) != 0 &&
       DecodeOnlyMessage(kind, ntohl(wc.imm_data), BytesOf(buffer), frame) &&
       frame->message.size() <= options_.max_receive_message_bytes &&
       receive_credits_.outstanding() != 0 &&
@@ -132,10 +132,22 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakesOnlyMessage(
       frame->slot < slots_.size());
 }
 
+// What waits here goes on with the credits that a frame may bring. An answer
+// may say done for what its request offered.
+ABSL_ATTRIBUTE_NOINLINE bool Connection::TakesUnplain() {
+  is_plain_ = IsPlain();
+  if (state_ != State::kUp || (is_client_ && !offers_.empty()) ||
+      refusing_calls_ || !close_when_flushed_.ok()) {
+    return false;
+  }
+  if (!queue_.empty()) poller_->MarkDirty(this);
+  return true;
+}
+
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::Account(
     const OnlyMessage& frame) {
   ++received_frames_;
-  receive_credits_.Consume();
+  (void)receive_credits_.Consume();
   (void)send_credits_.Add(frame.credits);
   ArmShrinkTimer();
   if (receive_credits_.ShouldGrantNow()) poller_->MarkDirty(this);
@@ -189,10 +201,8 @@ ABSL_ATTRIBUTE_NOINLINE void Connection::OnAnyFrame(const ibv_wc& wc,
     }
   }
   ++received_frames_;
-  if (receive_credits_.outstanding() == 0) {
+  if (!receive_credits_.Consume())
     return ProtocolError("more frames than granted");
-  }
-  receive_credits_.Consume();
   if (!send_credits_.Add(view.fields.credits)) {
     return ProtocolError("more credits than there can be");
   }

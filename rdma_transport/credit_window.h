@@ -74,13 +74,21 @@ class ReceiveCredits {
  public:
   void Reset(uint32_t window) { window_ = outstanding_ = window; }
 
-  // A frame came. REQUIRES: outstanding() > 0; else the peer sent without a
-  // credit.
-  void Consume() { --outstanding_; }
-  // How many could be granted now, and the granting of them.
+  // A frame came. False: the peer sent without a credit.
+  [[nodiscard]] bool Consume() {
+    if (outstanding_ == 0) [[unlikely]]
+      return false;
+    --outstanding_;
+    return true;
+  }
+  // How many could be granted now, and the granting of them. Bounded by the
+  // frame's 16-bit field.
   uint16_t Owed() const {
-    return static_cast<uint16_t>(
-        outstanding_ >= window_ ? 0 : window_ - outstanding_);
+    if (outstanding_ >= window_) return 0;
+    const uint32_t owed = window_ - outstanding_;
+    if (owed > UINT16_MAX) [[unlikely]]
+      return UINT16_MAX;
+    return static_cast<uint16_t>(owed);
   }
   uint16_t Grant() {
     const uint16_t owed = Owed();
