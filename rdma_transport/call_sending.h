@@ -162,7 +162,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendDataInLine(
     if (call.connection == this) AfterAnswer(call);
     return false;  // the last is not told of
   }
-  return SendDataSlowly(call, frame);
+  return SendAnyData(call, frame);
 }
 
 }  // namespace rdma

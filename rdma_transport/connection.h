@@ -251,7 +251,7 @@ class Connection final : public PolledConnection,
   // Whether it is one buffer of ours, with so much room in front to write to.
   bool HasRoomInFront(const rpc::BufferChain& message, size_t bytes) const;
   // These return as SendData does, and so does Submit.
-  bool SendDataSlowly(Call& call, rpc::OutgoingFrame& frame);
+  bool SendAnyData(Call& call, rpc::OutgoingFrame& frame);
   bool SendNow(Call& call, rpc::OutgoingFrame& frame);
   bool MaySend(Call& call, rpc::OutgoingFrame& frame);
   bool SendSlowly(Call& call, rpc::OutgoingFrame& frame);

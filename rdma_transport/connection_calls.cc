@@ -57,7 +57,7 @@ ABSL_ATTRIBUTE_NOINLINE void Connection::SendOpening(
   if (call.held_back != nullptr) SendHeldBack(call);
 }
 
-ABSL_ATTRIBUTE_NOINLINE bool Connection::SendDataSlowly(
+ABSL_ATTRIBUTE_NOINLINE bool Connection::SendAnyData(
     Call& call, rpc::OutgoingFrame& frame) {
   if (call.sent_end) return false;
   if ((call.send_window <= 0 || !is_plain_) && !MaySend(call, frame)) {
