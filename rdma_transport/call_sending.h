@@ -109,7 +109,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
   if (!SetFields<kExtent>(kind, call, frame, &fields)) return false;
   fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
 
-  std::byte scratch[kOnly ? 1 : kMaxInlineBytes];
+  std::byte scratch[kMaxInlineBytes];
   std::byte* bytes = scratch;
   if (kOnly || fits_in_front) {
     bytes = const_cast<std::byte*>(frame.small_message.data()) - front_bytes;
@@ -136,7 +136,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::OpenCallInLine(
     free_slots_.pop_back();
   }
   call.sequence = next_sequence_++;
-  // With the last frame, none was held back.
+  // Where the first frame is the last, none was held back behind it.
   if (!frame.end || !frame.has_message ||
       !SendAtOnce<Extent::kOnlyMessage>(FrameKind::kOpen, call, frame))
       [[unlikely]] {

@@ -349,9 +349,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::PollCompletions() {
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::HandleCompletions() {
   if (next_completion_ == completion_count_) return true;
   do {
-    const ibv_wc& wc = completions_[next_completion_];
-    ++next_completion_;
-    HandleCompletion(wc);
+    HandleCompletion(completions_[next_completion_++]);
     if (!turnstile_.HeldByMe()) return false;
   } while (next_completion_ < completion_count_);
   // A callback's thread may have come here itself, for this very batch.

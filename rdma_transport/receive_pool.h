@@ -197,10 +197,11 @@ class ReceivePool {
   // there are where registering failed.
   uint32_t attainable_;
 
-  // What each frame is measured by. Posting comes in batches, and so is due
-  // only when a batch is missing; of the buffers in nobody's hands, those
-  // included that can still be made, so many are needed.
+  // What each frame is measured by (UpdateLimits). With a batch's slack, so
+  // that posting comes in batches:
   uint32_t replenish_below_ = 0;
+  // When more are lent, those that are left and can still be made do not do for
+  // what is promised or set aside. Negative: they never do.
   int64_t most_lent_ = 0;
   // In somebody's hands, or given back and not collected yet.
   int64_t lent_ = 0;

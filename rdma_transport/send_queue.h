@@ -51,7 +51,7 @@ class SendQueue {
     }
     entries_ = std::move(entries);
     depth_ = depth;
-    end_ = oldest_ + depth;
+    FreeBefore(oldest_);
     signal_every_ = std::min(kSignalEvery, (depth + 1) / 2);
   }
 
@@ -91,12 +91,11 @@ class SendQueue {
     const uint64_t through = wr_id >> 1;
     while (oldest_ <= through && oldest_ < next_) {
       if (oldest_ >= kept_end_) {
-        oldest_ = std::min(through + 1, next_);
-        end_ = oldest_ + depth_;
+        FreeBefore(std::min(through + 1, next_));
         return;
       }
-      SendEntry& slot = At(oldest_++);
-      end_ = oldest_ + depth_;
+      SendEntry& slot = At(oldest_);
+      FreeBefore(oldest_ + 1);
       if (slot.IsPlain()) continue;
       // `done` may push, and so reuse the slot.
       SendEntry entry = std::exchange(slot, SendEntry());
@@ -105,6 +104,10 @@ class SendQueue {
   }
 
  private:
+  void FreeBefore(uint64_t oldest) {
+    oldest_ = oldest;
+    end_ = oldest + depth_;
+  }
   SendEntry& At(uint64_t number) {
     return entries_[number & (entries_.size() - 1)];
   }

@@ -59,7 +59,8 @@ class Turnstile {
     const uint64_t seen = state_.load(std::memory_order_relaxed);
     Slot* const slot = MySlot(seen);
     if (slot == nullptr) return EnterShared();
-    if (!slot->GoIn()) return false;  // this thread is inside
+    if (slot->IsInside()) return false;  // by this thread
+    slot->Pass();
     AsymmetricFence::Light();
     if (state_.load(std::memory_order_acquire) != seen) [[unlikely]] {
       return EnterRevoked(slot);
@@ -103,13 +104,6 @@ class Turnstile {
     void Pass() {
       passages.store(passages.load(std::memory_order_relaxed) + 1,
                      std::memory_order_release);
-    }
-    // Pass, from outside. False: inside.
-    bool GoIn() {
-      const uint64_t before = passages.load(std::memory_order_relaxed);
-      if ((before & 1) != 0) return false;
-      passages.store(before + 1, std::memory_order_release);
-      return true;
     }
     bool IsInside() const {
       return (passages.load(std::memory_order_acquire) & 1) != 0;
