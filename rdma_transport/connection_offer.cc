@@ -15,6 +15,9 @@ namespace {
 // One READ moves at most this much, so that several overlap and other
 // connections' READs come in between.
 constexpr uint32_t kReadChunkBytes = 1u << 20;
+// So much at once is in no cache any more when it is used, if it ever was: it
+// goes past them, where a device can (docs/performance.md).
+constexpr uint64_t kFewestBytesPastCaches = 8 << 20;
 // What is parsed while it is read. Less is not worth it; of more, strings may
 // be longer than protobuf makes room for before it has seen them (50,000,000
 // bytes), and would be copied as they grow.
@@ -463,6 +466,9 @@ void Connection::PumpReads() {
       wr.num_sge = 1;
       wr.opcode = IBV_WR_RDMA_READ;
       wr.send_flags = IBV_SEND_SIGNALED;
+      if (chunk.whole_bytes >= kFewestBytesPastCaches) {
+        wr.send_flags |= poller_->context().device()->past_caches_flag();
+      }
       wr.wr.rdma.remote_addr = chunk.remote_address;
       wr.wr.rdma.rkey = chunk.rkey;
       if (!PostWorkRequests(&wr)) return;

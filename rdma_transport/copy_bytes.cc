@@ -22,7 +22,13 @@ static_assert(kLeastVectorBytes >= kVector + kStep);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), vector);
 }
 
-// In between, the stores are aligned.
+// REQUIRES: an aligned destination.
+[[gnu::target("avx")]] void StorePastCaches(std::byte* to, __m256i vector) {
+  _mm256_stream_si256(reinterpret_cast<__m256i*>(to), vector);
+}
+
+// By `store` in between, where the destination is aligned.
+template <void (*store)(std::byte*, __m256i)>
 [[gnu::target("avx")]] void Copy(std::byte* to, const std::byte* from,
                                  size_t bytes) {
   Store(to, Load(from));
@@ -36,10 +42,10 @@ static_assert(kLeastVectorBytes >= kVector + kStep);
     const __m256i second = Load(from + kVector);
     const __m256i third = Load(from + 2 * kVector);
     const __m256i fourth = Load(from + 3 * kVector);
-    Store(to, first);
-    Store(to + kVector, second);
-    Store(to + 2 * kVector, third);
-    Store(to + 3 * kVector, fourth);
+    store(to, first);
+    store(to + kVector, second);
+    store(to + 2 * kVector, third);
+    store(to + 3 * kVector, fourth);
   }
   for (size_t back = kStep; back != 0; back -= kVector) {
     Store(end - back, Load(from_end - back));
@@ -60,18 +66,31 @@ bool MemcpyIsSlow() {
 
 bool CopyByVectors(std::byte* to, const std::byte* from, size_t bytes) {
   if (!HasAvx()) return false;
-  Copy(to, from, bytes);
+  Copy<Store>(to, from, bytes);
   return true;
 }
 
 void CopyLong(std::byte* to, const std::byte* from, size_t bytes) {
   if (MemcpyIsSlow()) {
-    Copy(to, from, bytes);
+    Copy<Store>(to, from, bytes);
   } else {
     std::memcpy(to, from, bytes);
   }
 }
+
+void CopyPastCaches(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes < kLeastVectorBytes || !HasAvx()) {
+    return CopyBytes(to, from, bytes);
+  }
+  Copy<StorePastCaches>(to, from, bytes);
+  // Such stores are ordered by no release.
+  _mm_sfence();
+}
 #else
+void CopyPastCaches(std::byte* to, const std::byte* from, size_t bytes) {
+  CopyBytes(to, from, bytes);
+}
+
 bool CopyByVectors(std::byte*, const std::byte*, size_t) { return false; }
 
 void CopyLong(std::byte* to, const std::byte* from, size_t bytes) {

@@ -30,6 +30,12 @@ inline void CopyBytes(std::byte* to, const std::byte* from, size_t bytes) {
   }
 }
 
+// The same, past the caches, for what is longer than they hold: a store that
+// finds no line there has the CPU read the line from memory first, which is
+// half as much traffic again as the bytes' own way there and back. Whoever is
+// given the bytes reads them from memory. Where the CPU has no AVX: CopyBytes.
+void CopyPastCaches(std::byte* to, const std::byte* from, size_t bytes);
+
 // What CopyLong does where memcpy is slow. False where this CPU cannot.
 // REQUIRES: bytes >= kLeastVectorBytes.
 bool CopyByVectors(std::byte* to, const std::byte* from, size_t bytes);

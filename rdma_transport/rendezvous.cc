@@ -191,6 +191,7 @@ ReadChunk IncomingRead::NextChunk(uint32_t limit) {
                      : part.buffer.mutable_data() + part.read_at;
   chunk.lkey =
       RegisteredMemory::LkeyOf(arrives ? arriving_->memory() : part.buffer);
+  chunk.whole_bytes = arrives ? ArrivingMessage::kBytes : part.bytes;
   chunk.remote_address = segment.address + part.at;
   chunk.rkey = segment.rkey;
   part.at += chunk.bytes;

@@ -136,6 +136,7 @@ struct ReadChunk {
   uint64_t remote_address = 0;
   uint32_t rkey = 0;
   uint32_t bytes = 0;
+  uint64_t whole_bytes = 0;  // of the memory that it is a chunk of
 };
 
 // An offer of the peer, on its way into this side's memory.

@@ -136,6 +136,9 @@ class FailingDevice final : public Device {
     return inner_->invalidation_flags();
   }
   bool cpus_read() const override { return inner_->cpus_read(); }
+  unsigned int past_caches_flag() const override {
+    return inner_->past_caches_flag();
+  }
 
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return Create("AllocateMemory", "memory",

@@ -232,6 +232,9 @@ class Device {
   // Whether it is CPUs of this host that read what this side sends: what was
   // sent is in their caches then.
   virtual bool cpus_read() const { return false; }
+  // The bit of ibv_send_wr.send_flags that has an RDMA READ go past the caches,
+  // which pays for more than they hold. 0 where no CPU copies.
+  virtual unsigned int past_caches_flag() const { return 0; }
 
   // Memory fit for RegMr on this device: page-aligned, zeroed, its pages
   // present. Null and errno (ENOMEM) where there is none. Memory from elsewhere

@@ -22,6 +22,7 @@ class OneSidedTest : public ConnectedTest {
     return WriteWr(wr_id, server_buffer_.addr(remote_offset),
                    server_buffer_.rkey());
   }
+  void ReadEverySizeAndAlignment(unsigned int flag);
 };
 CONFORMANCE_SUITE(OneSidedTest);
 
@@ -43,7 +44,7 @@ TEST_P(OneSidedTest, WritesEverySizeAndAlignment) {
   }
 }
 
-TEST_P(OneSidedTest, ReadsEverySizeAndAlignment) {
+void OneSidedTest::ReadEverySizeAndAlignment(unsigned int flag) {
   constexpr size_t kOffset = 64;
   server_buffer_.Fill(2);
   for (size_t bytes : {0, 1, 2, 7, 8, 9, 63, 64, 65, 4095, 4096, 4097, 50000}) {
@@ -51,8 +52,11 @@ TEST_P(OneSidedTest, ReadsEverySizeAndAlignment) {
       SCOPED_TRACE(testing::Message() << bytes << " bytes, skew " << skew);
       client_buffer_.Clear();
       const size_t to = kOffset + skew;
-      ASSERT_EQ(0, Post(client_qp_,
-                        Read(1, 5 * skew).Sge(client_buffer_.sge(to, bytes))));
+      ASSERT_EQ(
+          0,
+          Post(
+              client_qp_,
+              Read(1, 5 * skew).Flag(flag).Sge(client_buffer_.sge(to, bytes))));
       ASSERT_THAT(Await(client().send_cq()), Succeeded(1, IBV_WC_RDMA_READ));
       ASSERT_EQ(client_buffer_.bytes(to, bytes),
                 server_buffer_.bytes(5 * skew, bytes));
@@ -60,6 +64,14 @@ TEST_P(OneSidedTest, ReadsEverySizeAndAlignment) {
       ASSERT_EQ(client_buffer_.data()[to + bytes], 0);
     }
   }
+}
+
+TEST_P(OneSidedTest, ReadsEverySizeAndAlignment) {
+  ReadEverySizeAndAlignment(0);
+}
+
+TEST_P(OneSidedTest, ReadsPastCachesEverySizeAndAlignment) {
+  ReadEverySizeAndAlignment(client().device().past_caches_flag());
 }
 
 // A request of no bytes checks nothing but its form: with no length the rkey is

@@ -37,6 +37,8 @@ class WorkRequest {
   WorkRequest& Inline() { return Set(IBV_SEND_INLINE); }
   WorkRequest& Fence() { return Set(IBV_SEND_FENCE); }
   WorkRequest& Solicited() { return Set(IBV_SEND_SOLICITED); }
+  // A device's own.
+  WorkRequest& Flag(unsigned int flag) { return Set(flag); }
   // SEND and WRITE become their _WITH_IMM; `imm` is in network byte order.
   WorkRequest& Imm(__be32 imm);
 

@@ -17,7 +17,11 @@ namespace {
 
 // Operations know no device of ours.
 int (*poll_cq)(ibv_cq*, int, ibv_wc*) = nullptr;
+int (*post_send)(ibv_qp*, ibv_send_wr*, ibv_send_wr**) = nullptr;
+unsigned int past_caches_flag = 0;
 std::atomic<int> sends_completed{0};
+std::atomic<int> reads_posted{0};
+std::atomic<int> reads_posted_past_caches{0};
 std::atomic<int> reads_to_complete{0};
 
 }  // namespace
@@ -65,6 +69,27 @@ void MeddledDevice::CountSendCompletions() {
 }
 
 int MeddledDevice::send_completions() { return sends_completed.load(); }
+
+void MeddledDevice::CountReads() {
+  post_send = context()->ops.post_send;
+  testing::past_caches_flag = past_caches_flag();
+  context()->ops.post_send = [](ibv_qp* qp, ibv_send_wr* first,
+                                ibv_send_wr** bad) {
+    for (const ibv_send_wr* wr = first; wr != nullptr; wr = wr->next) {
+      if (wr->opcode != IBV_WR_RDMA_READ) continue;
+      ++reads_posted;
+      const bool passes = (wr->send_flags & testing::past_caches_flag) != 0;
+      reads_posted_past_caches += passes ? 1 : 0;
+    }
+    return post_send(qp, first, bad);
+  };
+}
+
+int MeddledDevice::reads() { return reads_posted.load(); }
+
+int MeddledDevice::reads_past_caches() {
+  return reads_posted_past_caches.load();
+}
 
 void MeddledDevice::FailReads(int first) {
   poll_cq = context()->ops.poll_cq;

@@ -61,6 +61,11 @@ class MeddledDevice final : public Device {
   // devices for which this was called. Inside Side::Do.
   void CountSendCompletions();
   static int send_completions();
+  // From now on counts the READs that are posted, and those of them with the
+  // past_caches_flag; as CountSendCompletions.
+  void CountReads();
+  static int reads();
+  static int reads_past_caches();
   // READs fail from the one on that would be the `first` to complete.
   void FailReads(int first);
   // The one CQ and the QPs made of it, in the order made.
@@ -77,6 +82,9 @@ class MeddledDevice final : public Device {
     return real_->useful_inline_data();
   }
   bool cpus_read() const override { return real_->cpus_read(); }
+  unsigned int past_caches_flag() const override {
+    return real_->past_caches_flag();
+  }
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return real_->AllocateMemory(bytes, use);
   }

@@ -53,6 +53,19 @@ TEST(CopyBytesTest, CopiesEverySize) {
   }
 }
 
+TEST(CopyBytesTest, CopiesEverySizePastCaches) {
+  for (size_t bytes = 0; bytes < 300; ++bytes) {
+    CheckCopies(bytes, CopyPastCaches);
+  }
+  for (size_t bytes = kLeastVectorBytes - 3; bytes < kLeastVectorBytes + 300;
+       ++bytes) {
+    CheckCopies(bytes, CopyPastCaches);
+  }
+  for (const size_t bytes : {8192, 65537, 700001}) {
+    CheckCopies(bytes, CopyPastCaches);
+  }
+}
+
 TEST(CopyBytesTest, CopiesEverySizeByVectors) {
   std::byte scratch[2 * kLeastVectorBytes] = {};
   if (!CopyByVectors(scratch, scratch + kLeastVectorBytes, kLeastVectorBytes)) {

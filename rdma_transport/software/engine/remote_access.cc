@@ -110,7 +110,11 @@ StepResult ReadStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
   const StepResult found =
       Resolve(qp, wqe, detail, range, bytes, /*writable=*/false, &from);
   if (found != StepResult::kDone) return found;
-  Scatter(sges, detail.bytes_done, from, bytes);
+  if (wqe.passes_caches()) {
+    Scatter<CopyPastCaches>(sges, detail.bytes_done, from, bytes);
+  } else {
+    Scatter(sges, detail.bytes_done, from, bytes);
+  }
   // What was revoked or let go meanwhile may have held anything.
   if (!qp.link->peer_keys().StillValid(range)) {
     return Fail(wqe, IBV_WC_REM_ACCESS_ERR);

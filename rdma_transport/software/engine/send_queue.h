@@ -24,6 +24,9 @@
 
 namespace rdma::soft {
 
+// Beside ibv_send_flags, of an RDMA READ: Device::past_caches_flag.
+inline constexpr unsigned int kSendPastCaches = 1u << 7;
+
 struct SendWqe {
   enum class Phase : uint8_t {
     kWaiting,
@@ -44,6 +47,7 @@ struct SendWqe {
 
   bool Has(ibv_send_flags flag) const { return (send_flags & flag) != 0; }
   bool signaled() const { return Has(IBV_SEND_SIGNALED); }
+  bool passes_caches() const { return (send_flags & kSendPastCaches) != 0; }
 };
 static_assert(sizeof(SendWqe) == 32);
 

@@ -41,10 +41,11 @@ void ForEachPiece(const ibv_sge* sges, uint64_t offset, uint64_t bytes,
 }
 
 // To [offset, offset + bytes) of the list.
-inline void Scatter(const ibv_sge* sges, uint64_t offset, const std::byte* from,
-                    uint64_t bytes) {
+template <void (*copy)(std::byte*, const std::byte*, size_t) = CopyBytes>
+void Scatter(const ibv_sge* sges, uint64_t offset, const std::byte* from,
+             uint64_t bytes) {
   ForEachPiece(sges, offset, bytes, [&](std::byte* piece, uint64_t size) {
-    CopyBytes(piece, from, size);
+    copy(piece, from, size);
     from += size;
   });
 }
