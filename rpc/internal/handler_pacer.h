@@ -53,7 +53,8 @@ class HandlerPacer {
     return true;
   }
 
-  // What a timed call took, from its start to its response.
+  // How long a timed one kept its thread. What it takes to post a response does
+  // not belong to that: no thread of the executor's would make it shorter.
   void RecordInline(Clock::duration took);
   void RecordOffloaded(Clock::duration took);
 

@@ -1,22 +1,38 @@
 #include "rpc/internal/sync_unary_handler.h"
 
+#include <cstddef>
+
 namespace rpc::internal {
+namespace {
+
+// To serialize so much takes a tenth of HandlerPacer::kLong.
+constexpr size_t kSmallResponseBytes = 64 << 10;
+
+}  // namespace
+
+void HandlerWatch::OnReturned(const Status& status, ConstMessageRef response) {
+  const auto* const message = response.lite();
+  const bool is_small =
+      !status.ok() ||
+      (message != nullptr && message->ByteSizeLong() <= kSmallResponseBytes);
+  if (is_small) returned_ = HandlerPacer::Clock::now();
+}
 
 void SyncServerCall::RunTimed() {
   HandlerPacer& pacer = method().pacer;
-  const HandlerPacer::Clock::time_point start = HandlerPacer::Clock::now();
-  RunHandler();
+  HandlerWatch watch;
+  RunHandler(&watch);
   pacer.EndInline();
-  pacer.RecordInline(HandlerPacer::Clock::now() - start);
+  pacer.RecordInline(watch.Took());
 }
 
 void SyncServerCall::RunTask() {
   if (!IsStillWanted()) return;
   // The server outlives its executor, but the call not its handler.
   HandlerPacer& pacer = method().pacer;
-  const HandlerPacer::Clock::time_point start = HandlerPacer::Clock::now();
-  RunHandler();
-  pacer.RecordOffloaded(HandlerPacer::Clock::now() - start);
+  HandlerWatch watch;
+  RunHandler(&watch);
+  pacer.RecordOffloaded(watch.Took());
 }
 
 }  // namespace rpc::internal

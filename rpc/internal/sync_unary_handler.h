@@ -8,6 +8,7 @@
 #define VERBENA_RPC_INTERNAL_SYNC_UNARY_HANDLER_H_
 
 #include <exception>
+#include <optional>
 
 #include "absl/base/optimization.h"
 #include "rpc/internal/handler_pacer.h"
@@ -20,14 +21,32 @@
 
 namespace rpc::internal {
 
+// How long a handler takes that is timed.
+class HandlerWatch {
+ public:
+  // The user's function has returned. To post its response is not the
+  // handler's: that is done on this thread or on another one, for as long as
+  // the device takes. To serialize a large one is.
+  void OnReturned(const Status& status, ConstMessageRef response);
+  // Until then, or until now.
+  HandlerPacer::Clock::duration Took() const {
+    return (returned_.value_or(HandlerPacer::Clock::now())) - start_;
+  }
+
+ private:
+  const HandlerPacer::Clock::time_point start_ = HandlerPacer::Clock::now();
+  std::optional<HandlerPacer::Clock::time_point> returned_;
+};
+
 class SyncServerCall : public ServerCall {
  protected:
   SyncServerCall() : ServerCall(&context_, /*has_on_complete=*/false) {}
 
   // Runs the user's function and responds. The call may be gone afterwards.
-  virtual void RunHandler() = 0;
+  // `watch` is null where nobody times it.
+  virtual void RunHandler(HandlerWatch* watch) = 0;
 
-  // For a subclass's Run. `run_handler` is RunHandler, in line.
+  // For a subclass's Run. `run_handler` is RunHandler, in line and not timed.
   template <class Function>
   void RunWith(Function run_handler) {
     HandlerPacer& pacer = method().pacer;
@@ -80,14 +99,17 @@ class RpcMethodHandler final : public MethodHandler {
     }
     MessageRef request() override { return &request_; }
     void Run() override {
-      RunWith([this] { Call::RunHandler(); });
+      RunWith([this] { Call::RunHandler(nullptr); });
     }
-    void RunHandler() override {
+    void RunHandler(HandlerWatch* watch) override {
       response_.Clear();
       try {
-        RespondAndFinish(handler_.function_(handler_.service_, context(),
-                                            &request_, &response_),
-                         response_, /*last_act=*/true);
+        const Status status = handler_.function_(handler_.service_, context(),
+                                                 &request_, &response_);
+        if (ABSL_PREDICT_FALSE(watch != nullptr)) {
+          watch->OnReturned(status, response_);
+        }
+        RespondAndFinish(status, response_, /*last_act=*/true);
       } catch (...) {
         RespondAndFinish(StatusOfThrown(std::current_exception()), response_);
       }

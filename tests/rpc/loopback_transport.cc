@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "tests/rpc/loopback_network.h"
 
 namespace rpc::testing {
@@ -62,6 +63,7 @@ class LoopbackServer final : public ServerTransport {
     return absl::AlreadyExistsError("another server listens");
   }
   bool Send(CallHandle call, OutgoingFrame&& frame) override {
+    absl::SleepFor(network_->options().send_time);
     network_->Send(call, /*from_server=*/true, std::move(frame));
     return false;
   }

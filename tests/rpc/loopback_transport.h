@@ -26,6 +26,8 @@ struct LoopbackOptions {
   int threads = 0;
   // How long a frame is under way.
   absl::Duration delay = absl::ZeroDuration();
+  // How long a server's thread takes to send a frame.
+  absl::Duration send_time = absl::ZeroDuration();
   // Messages arrive in pieces of at most this many bytes.
   size_t piece_bytes = SIZE_MAX;
   uint64_t memory_budget_bytes = uint64_t{1} << 32;
