@@ -283,7 +283,7 @@ inline bool Poller::DriveUntil(Role role, Done done) {
         return false;
       case TurnEnd::kBusy:
         idle_turns = 0;
-        idle_since_ns = 0;
+        if (idle_since_ns != 0) FoundWork(&idle_since_ns);
         break;
       case TurnEnd::kIdle:
         if (++idle_turns % kTurnsPerClock == 0 &&
@@ -293,6 +293,11 @@ inline bool Poller::DriveUntil(Role role, Done done) {
     }
   }
   return true;
+}
+
+ABSL_ATTRIBUTE_NOINLINE void Poller::FoundWork(int64_t* idle_since_ns) {
+  if (idle_spin_.is_trying()) idle_spin_.OnFound(NowNs() - *idle_since_ns);
+  *idle_since_ns = 0;
 }
 
 // After some turns without work. False: the turnstile was lost.

@@ -388,6 +388,7 @@ class Poller {
   // Drives until `done`. False: another thread took over.
   template <typename Done>
   bool DriveUntil(Role role, Done done);
+  void FoundWork(int64_t* idle_since_ns);
   template <typename Done>
   bool SpinOrSleep(Role role, Done done, int64_t* idle_since_ns);
   // As a keeper does: a turn, and on until somebody waits. False: another
