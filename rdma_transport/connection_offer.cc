@@ -15,8 +15,8 @@ namespace {
 // One READ moves at most this much, so that several overlap and other
 // connections' READs come in between.
 constexpr uint32_t kReadChunkBytes = 1u << 20;
-// So much at once is in no cache any more when it is used, if it ever was: it
-// goes past them, where a device can (docs/performance.md).
+// Of so much at once the beginning is in no cache any more when the end has
+// come, as a rule: it goes past them, where a device can (docs/performance.md).
 constexpr uint64_t kFewestBytesPastCaches = 8 << 20;
 // What is parsed while it is read. Less is not worth it; of more, strings may
 // be longer than protobuf makes room for before it has seen them (50,000,000

@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kVector = sizeof(__m256i);
 constexpr size_t kStep = 4 * kVector;
-static_assert(kLeastVectorBytes >= kVector + kStep);
+constexpr size_t kLine = 2 * kVector;
+static_assert(kLeastVectorBytes >= kLine + kStep);
 
 [[gnu::target("avx")]] __m256i Load(const std::byte* from) {
   return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
@@ -27,13 +28,14 @@ static_assert(kLeastVectorBytes >= kVector + kStep);
   _mm256_stream_si256(reinterpret_cast<__m256i*>(to), vector);
 }
 
-// By `store` in between, where the destination is aligned.
+// By `store` in between, whole cache lines of the destination.
 template <void (*store)(std::byte*, __m256i)>
 [[gnu::target("avx")]] void Copy(std::byte* to, const std::byte* from,
                                  size_t bytes) {
   Store(to, Load(from));
+  Store(to + kVector, Load(from + kVector));
   std::byte* const end = to + bytes;
-  const size_t skip = kVector - reinterpret_cast<uintptr_t>(to) % kVector;
+  const size_t skip = kLine - reinterpret_cast<uintptr_t>(to) % kLine;
   to += skip;
   from += skip;
   const std::byte* const from_end = from + (end - to);

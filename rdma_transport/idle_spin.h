@@ -11,12 +11,15 @@
 //
 // Where two peers that keep each other asleep take longer for it than the
 // longest spin, that rule never gets them out. So where work keeps coming a
-// little later than that, a few spins are tried that would outlast it. If it
-// comes in half the time then, it was sleeping that took so long, and the
-// longest spin becomes as long as that; else tries become rarer and rarer.
+// little later than that, spins are tried for a while that outlast it. If it
+// comes a quarter sooner then, it was sleeping that took so long, and the
+// longest spin becomes as long as that, until work comes later several times in
+// a row; else tries become rarer. One side's try is enough: the other one's
+// sleeps become shorter by it, and its own try gets it out, too. What is judged
+// is time, not how often work came: what comes in bursts still comes as late.
 //
 //   IdleSpin spin(absl::Microseconds(50), absl::Microseconds(400));
-//   if (found_work && spin.is_trying()) spin.OnFound(time_without_work_ns);
+//   if (found_work && spin.listens()) spin.OnFound(time_without_work_ns);
 //   if (idle_ns < spin.limit_ns()) continue;  // poll again
 //   Sleep();
 //   spin.OnWoken(time_without_work_ns);
@@ -34,14 +37,15 @@ namespace rdma {
 class IdleSpin {
  public:
   // The limit is `shortest` to begin with; where `longest` is no longer it
-  // stays that. REQUIRES: shortest <= longest.
+  // stays that. Else it never exceeds eight times `longest`. REQUIRES: shortest
+  // <= longest.
   IdleSpin(absl::Duration shortest, absl::Duration longest);
 
   int64_t limit_ns() const { return limit_ns_; }
 
   // Whether it matters when a driver finds work without having slept.
-  bool is_trying() const { return tries_left_ > 0; }
-  // One has, so long after it had run out of it. REQUIRES: is_trying().
+  bool listens() const { return is_trying_ || longest_ns_ > usual_longest_ns_; }
+  // One has, so long after it had run out of it. REQUIRES: listens().
   void OnFound(int64_t idle_ns);
 
   // A driver that had slept was woken, so long after it had run out of work.
@@ -50,30 +54,39 @@ class IdleSpin {
  private:
   // Later than so many of the longest spins, work has nothing to do with them.
   static constexpr int64_t kNear = 8;
-  // Times in a row that work may be late for once.
-  static constexpr int kForgiven = 3;
-  static constexpr int kTries = 8;
   static constexpr int kSleepsToTry = 16;
-  static constexpr int kMostSleepsToTry = 4096;
+  static constexpr int kMostSleepsToTry = 1024;
+  // A try lasts as long as so many sleeps did.
+  static constexpr int64_t kTrySleeps = 8;
+  // What is true of a spin that became longer: so many times in a row work may
+  // be late, and after it was of use so often it has to be tried anew.
+  static constexpr int kForgiven = 3;
+  static constexpr int kUsesToRenew = 1024;
 
-  void StartTries();
-  void EndTries();
+  void StartTry();
+  void Judge(int64_t idle_ns);
+  void EndTry(bool was_worth_it);
+  void BeUsual();
   void CountNoSleeps();
 
   const int64_t shortest_ns_;
   const int64_t usual_longest_ns_;
   int64_t longest_ns_;
   int64_t limit_ns_;
-  int late_ = 0;  // in a row
 
-  // Sleeps that ended a little later than the longest spin, since the last try.
+  // Sleeps that ended a little later than the longest spin, since work came
+  // sooner.
   int sleeps_ = 0;
   int64_t slept_ns_ = 0;  // in all
   int sleeps_to_try_ = kSleepsToTry;
 
-  int tries_left_ = 0;
-  int quick_tries_ = 0;
-  int64_t sleep_ns_ = 0;  // what one was, on average, before the tries
+  bool is_trying_ = false;
+  int64_t sleep_ns_ = 0;   // what one was, on average, before the try
+  int64_t sooner_ns_ = 0;  // time of waiting for what came sooner than that
+  int64_t as_late_ns_ = 0;
+
+  int late_ = 0;  // in a row
+  int uses_ = 0;
 };
 
 }  // namespace rdma

@@ -296,7 +296,7 @@ inline bool Poller::DriveUntil(Role role, Done done) {
 }
 
 ABSL_ATTRIBUTE_NOINLINE void Poller::FoundWork(int64_t* idle_since_ns) {
-  if (idle_spin_.is_trying()) idle_spin_.OnFound(NowNs() - *idle_since_ns);
+  if (idle_spin_.listens()) idle_spin_.OnFound(NowNs() - *idle_since_ns);
   *idle_since_ns = 0;
 }
 

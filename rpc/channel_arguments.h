@@ -41,7 +41,7 @@
 //   verbena.max_receive_attachment_bytes  -1 (the default): no limit
 //   verbena.eager_limit_bytes             0: the transport's default
 //   verbena.offer_grace_ms                10000; see docs/flow_control.md
-//   verbena.spin_us                       -1: 50 to 400, as sleeping would cost
+//   verbena.spin_us                       -1: by itself; see docs/threading.md
 //   verbena.pollers                       1; how many threads can drive at once
 //   verbena.connection_setup              "rdma_cm", or "tcp"
 //   verbena.ack_timeout                   14: 4.096 us * 2^14; 1 to 31

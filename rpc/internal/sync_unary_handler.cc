@@ -5,8 +5,9 @@
 namespace rpc::internal {
 namespace {
 
-// To serialize so much takes a tenth of HandlerPacer::kLong.
-constexpr size_t kSmallResponseBytes = 64 << 10;
+// To serialize so much takes a small part of HandlerPacer::kLong, also where it
+// is many fields.
+constexpr size_t kSmallResponseBytes = 16 << 10;
 
 }  // namespace
 

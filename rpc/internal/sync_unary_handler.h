@@ -24,13 +24,13 @@ namespace rpc::internal {
 // How long a handler takes that is timed.
 class HandlerWatch {
  public:
-  // The user's function has returned. To post its response is not the
-  // handler's: that is done on this thread or on another one, for as long as
-  // the device takes. To serialize a large one is.
+  // The user's function is through. To post its response is not the handler's:
+  // that takes as long as the device does, whichever thread does it. To
+  // serialize a large one is, and so are interceptors.
   void OnReturned(const Status& status, ConstMessageRef response);
   // Until then, or until now.
   HandlerPacer::Clock::duration Took() const {
-    return (returned_.value_or(HandlerPacer::Clock::now())) - start_;
+    return (returned_ ? *returned_ : HandlerPacer::Clock::now()) - start_;
   }
 
  private:
@@ -45,6 +45,14 @@ class SyncServerCall : public ServerCall {
   // Runs the user's function and responds. The call may be gone afterwards.
   // `watch` is null where nobody times it.
   virtual void RunHandler(HandlerWatch* watch) = 0;
+
+  // For RunHandler, when the function is through.
+  void Note(HandlerWatch* watch, const Status& status,
+            ConstMessageRef response) {
+    if (ABSL_PREDICT_FALSE(watch != nullptr) && interception() == nullptr) {
+      watch->OnReturned(status, response);
+    }
+  }
 
   // For a subclass's Run. `run_handler` is RunHandler, in line and not timed.
   template <class Function>
@@ -106,12 +114,12 @@ class RpcMethodHandler final : public MethodHandler {
       try {
         const Status status = handler_.function_(handler_.service_, context(),
                                                  &request_, &response_);
-        if (ABSL_PREDICT_FALSE(watch != nullptr)) {
-          watch->OnReturned(status, response_);
-        }
+        Note(watch, status, response_);
         RespondAndFinish(status, response_, /*last_act=*/true);
       } catch (...) {
-        RespondAndFinish(StatusOfThrown(std::current_exception()), response_);
+        const Status status = StatusOfThrown(std::current_exception());
+        Note(watch, status, response_);
+        RespondAndFinish(status, response_);
       }
     }
 

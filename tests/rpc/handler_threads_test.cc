@@ -5,10 +5,13 @@
 #include <pthread.h>
 
 #include <chrono>
-#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -30,7 +33,9 @@ constexpr std::chrono::nanoseconds kLong = 5 * HandlerPacer::kLong;
 class Service final : public Echo::Service {
  public:
   std::chrono::nanoseconds takes{0};
-  size_t response_bytes = 1;
+  bool throws = false;
+  // What the next calls answer with, and take no time for.
+  std::vector<std::string> responses;
 
   // How many calls, since this was asked last.
   int on_callers_thread() { return std::exchange(on_callers_thread_, 0); }
@@ -40,7 +45,11 @@ class Service final : public Echo::Service {
              SayResponse* response) override {
     on_callers_thread_ += pthread_equal(pthread_self(), caller_);
     if (takes.count() > 0) std::this_thread::sleep_for(takes);
-    response->mutable_text()->resize(response_bytes);
+    if (throws) throw 1;
+    if (!responses.empty()) {
+      *response->mutable_text() = std::move(responses.back());
+      responses.pop_back();
+    }
     return Status::OK;
   }
 
@@ -48,28 +57,63 @@ class Service final : public Echo::Service {
   int on_callers_thread_ = 0;
 };
 
+// Takes long with what a handler sends.
+class Slow final : public experimental::Interceptor {
+ public:
+  void Intercept(experimental::InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(
+            experimental::InterceptionHookPoints::PRE_SEND_MESSAGE)) {
+      std::this_thread::sleep_for(kLong);
+    }
+    methods->Proceed();
+  }
+};
+
+class SlowOnes final : public experimental::ServerInterceptorFactoryInterface {
+ public:
+  experimental::Interceptor* CreateServerInterceptor(
+      experimental::ServerRpcInfo*) override {
+    return new Slow;
+  }
+};
+
+void AddSlowOnes(ServerBuilder& builder) {
+  std::vector<std::unique_ptr<experimental::ServerInterceptorFactoryInterface>>
+      factories;
+  factories.push_back(std::make_unique<SlowOnes>());
+  builder.experimental().SetInterceptorCreators(std::move(factories));
+}
+
 class HandlerThreadsTest : public ::testing::Test {
  protected:
+  void Start(std::chrono::nanoseconds send_time,
+             const std::function<void(ServerBuilder&)>& configure = {}) {
+    echo_.emplace(LoopbackOptions{.send_time = absl::FromChrono(send_time)},
+                  &service_, ChannelArguments(), configure);
+  }
+
   void Say(int times = kCalls) {
     for (int i = 0; i < times; ++i) {
       ClientContext context;
       SayResponse response;
-      ASSERT_TRUE(echo_.stub().Say(&context, SayRequest(), &response).ok());
+      EXPECT_EQ(echo_->stub().Say(&context, SayRequest(), &response).ok(),
+                !service_.throws);
     }
   }
 
   Service service_;
-  EchoServer echo_{LoopbackOptions{.send_time = absl::FromChrono(kLong)},
-                   &service_};
+  std::optional<EchoServer> echo_;
 };
 
 TEST_F(HandlerThreadsTest, AQuickOneStaysHoweverLongPostingTakes) {
+  Start(kLong);
   Say();
   // Not all: a busy machine may keep a thread for long, too.
   EXPECT_GT(service_.on_callers_thread(), kCalls / 4);
 }
 
 TEST_F(HandlerThreadsTest, ASlowOneLeavesAndComesBack) {
+  Start(kLong);
   service_.takes = kLong;
   Say();
   EXPECT_LT(service_.on_callers_thread(), kCalls / 4);
@@ -79,10 +123,25 @@ TEST_F(HandlerThreadsTest, ASlowOneLeavesAndComesBack) {
   EXPECT_GT(service_.on_callers_thread(), 0);
 }
 
+// It takes long to serialize, and nothing else does.
 TEST_F(HandlerThreadsTest, ALargeResponseCountsAsWell) {
-  service_.response_bytes = 16 << 20;
+  Start(std::chrono::nanoseconds(0));
+  service_.responses.assign(4, std::string(16 << 20, 'x'));
   Say(4);
   EXPECT_EQ(service_.on_callers_thread(), 2);
+}
+
+TEST_F(HandlerThreadsTest, InterceptorsCountAsWell) {
+  Start(std::chrono::nanoseconds(0), AddSlowOnes);
+  Say();
+  EXPECT_LT(service_.on_callers_thread(), kCalls / 4);
+}
+
+TEST_F(HandlerThreadsTest, OneThatThrowsIsNoSlowerForIt) {
+  Start(kLong);
+  service_.throws = true;
+  Say();
+  EXPECT_GT(service_.on_callers_thread(), kCalls / 4);
 }
 
 }  // namespace
