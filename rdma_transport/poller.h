@@ -388,6 +388,7 @@ class Poller {
   // Drives until `done`. False: another thread took over.
   template <typename Done>
   bool DriveUntil(Role role, Done done);
+  // Work came without sleep: the time is over that began at `*idle_since_ns`.
   void FoundWork(int64_t* idle_since_ns);
   template <typename Done>
   bool SpinOrSleep(Role role, Done done, int64_t* idle_since_ns);
