@@ -24,6 +24,10 @@ namespace {
 // connection manager's events, which on hardware take a system call each, as
 // often only where the last look found some.
 constexpr uint32_t kTurnsPerClock = 64;
+// After so many turns without work in a row, some 100 ns, a driver pauses
+// between turns: what it waits for is being made, maybe by the other thread of
+// the same core, and is written sooner where its line is looked at less often.
+constexpr uint32_t kTurnsToRelax = 8;
 constexpr int64_t kLookAroundNs = 50'000;
 constexpr int64_t kQuietEventsNs = 500'000;
 // A thousand clients that reconnect at once do not hold up the others' calls:
@@ -286,6 +290,7 @@ inline bool Poller::DriveUntil(Role role, Done done) {
         if (idle_since_ns != 0) FoundWork(&idle_since_ns);
         break;
       case TurnEnd::kIdle:
+        if (idle_turns >= kTurnsToRelax) CpuRelax();
         if (++idle_turns % kTurnsPerClock == 0 &&
             !SpinOrSleep(role, done, &idle_since_ns)) {
           return false;

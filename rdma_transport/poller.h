@@ -390,6 +390,8 @@ class Poller {
   bool DriveUntil(Role role, Done done);
   // Work came without sleep: the time is over that began at `*idle_since_ns`.
   void FoundWork(int64_t* idle_since_ns);
+  // For who looks again and again.
+  static void CpuRelax() { __builtin_ia32_pause(); }
   template <typename Done>
   bool SpinOrSleep(Role role, Done done, int64_t* idle_since_ns);
   // As a keeper does: a turn, and on until somebody waits. False: another

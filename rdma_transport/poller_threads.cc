@@ -21,8 +21,6 @@ namespace {
 constexpr int64_t kRegainNs = 20'000;
 constexpr int kMaxKeepers = 64;
 
-void CpuRelax() { __builtin_ia32_pause(); }
-
 }  // namespace
 
 bool Poller::EnterSoon() {
