@@ -7,15 +7,34 @@ namespace rpc::internal {
 void HandlerPacer::RecordInline(Clock::duration took) {
   const bool slow = took > kLong;
   const bool second = last_was_slow_.exchange(slow, std::memory_order_relaxed);
-  if (!slow) return;
+  if (slow) {
+    RecordSlowInline(second);
+  } else if (quick_runs_to_return_.load(std::memory_order_relaxed) >
+             kQuickRunsToReturn) {
+    RecordQuickInline();
+  }
+}
+
+void HandlerPacer::RecordSlowInline(bool second) {
+  quick_runs_.store(0, std::memory_order_relaxed);
   if (second) {
     last_was_slow_.store(false, std::memory_order_relaxed);
-    quick_runs_.store(0, std::memory_order_relaxed);
     offload_.store(true, std::memory_order_relaxed);
   } else {
     // One may be a page fault or a cold cache: look at the next.
     until_sample_.store(0, std::memory_order_relaxed);
   }
+}
+
+void HandlerPacer::RecordQuickInline() {
+  if (quick_runs_.fetch_add(1, std::memory_order_relaxed) + 1 <
+      kQuickRunsToForgive) {
+    return;
+  }
+  quick_runs_.store(0, std::memory_order_relaxed);
+  const uint32_t needed = quick_runs_to_return_.load(std::memory_order_relaxed);
+  quick_runs_to_return_.store(std::max(needed / 2, kQuickRunsToReturn),
+                              std::memory_order_relaxed);
 }
 
 void HandlerPacer::RecordOffloaded(Clock::duration took) {

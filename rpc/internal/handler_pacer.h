@@ -5,7 +5,8 @@
 // until another takes the polling over. So each method starts inline; when two
 // handlers that were timed in a row took long, its calls go to the executor;
 // after a number of quick ones there it returns, and each relapse doubles that
-// number.
+// number. Being quick inline for long halves it again: what a busy machine did
+// to a method in days does not add up.
 //
 // Inline, one call in kSampleEvery is timed, for reading the clock twice costs
 // as much as a small handler; after a slow one, the next is timed too.
@@ -28,6 +29,8 @@ class HandlerPacer {
   static constexpr uint32_t kSampleEvery = 16;
   static constexpr uint32_t kQuickRunsToReturn = 64;
   static constexpr uint32_t kMaxQuickRunsToReturn = 4096;
+  // Inline, timed and in a row, until the number is halved.
+  static constexpr uint32_t kQuickRunsToForgive = 64;
 
   // Whether the next call goes to the executor.
   bool offload() const { return offload_.load(std::memory_order_relaxed); }
@@ -59,11 +62,13 @@ class HandlerPacer {
   void RecordOffloaded(Clock::duration took);
 
  private:
+  void RecordSlowInline(bool second);
+  void RecordQuickInline();
   std::atomic<bool> offload_{false};
   std::atomic<bool> inline_running_{false};
   std::atomic<bool> last_was_slow_{false};
   std::atomic<uint32_t> until_sample_{0};
-  std::atomic<uint32_t> quick_runs_{0};  // offloaded, in a row
+  std::atomic<uint32_t> quick_runs_{0};  // in a row: timed ones, if inline
   std::atomic<uint32_t> quick_runs_to_return_{kQuickRunsToReturn};
 };
 

@@ -47,8 +47,8 @@ class SyncServerCall : public ServerCall {
   virtual void RunHandler(HandlerWatch* watch) = 0;
 
   // For RunHandler, when the function is through.
-  void Note(HandlerWatch* watch, const Status& status,
-            ConstMessageRef response) {
+  void NoteReturn(HandlerWatch* watch, const Status& status,
+                  ConstMessageRef response) {
     if (ABSL_PREDICT_FALSE(watch != nullptr) && interception() == nullptr) {
       watch->OnReturned(status, response);
     }
@@ -114,11 +114,11 @@ class RpcMethodHandler final : public MethodHandler {
       try {
         const Status status = handler_.function_(handler_.service_, context(),
                                                  &request_, &response_);
-        Note(watch, status, response_);
+        NoteReturn(watch, status, response_);
         RespondAndFinish(status, response_, /*last_act=*/true);
       } catch (...) {
         const Status status = StatusOfThrown(std::current_exception());
-        Note(watch, status, response_);
+        NoteReturn(watch, status, response_);
         RespondAndFinish(status, response_);
       }
     }

@@ -69,6 +69,47 @@ TEST(HandlerPacerTest, ComesBackLaterEachTime) {
   }
 }
 
+void RunQuickInline(HandlerPacer& pacer, int timed_runs) {
+  for (int i = 0; i < timed_runs; ++i) pacer.RecordInline(kQuick);
+}
+
+TEST(HandlerPacerTest, IsForgivenByBeingQuickForLong) {
+  HandlerPacer pacer;
+  for (int expected : {64, 128, 256, 512}) {
+    MakeOffload(pacer);
+    ASSERT_EQ(QuickRunsUntilInline(pacer), expected);
+  }
+  RunQuickInline(pacer, 2 * 64);  // 1024 -> 256
+  MakeOffload(pacer);
+  EXPECT_EQ(QuickRunsUntilInline(pacer), 256);
+  RunQuickInline(pacer, 100 * 64);  // not below what it began with
+  MakeOffload(pacer);
+  EXPECT_EQ(QuickRunsUntilInline(pacer), 64);
+}
+
+TEST(HandlerPacerTest, IsNotForgivenWhereItIsSlowNowAndThen) {
+  HandlerPacer pacer;
+  MakeOffload(pacer);
+  ASSERT_EQ(QuickRunsUntilInline(pacer), 64);
+  for (int i = 0; i < 10; ++i) {
+    RunQuickInline(pacer, 63);
+    pacer.RecordInline(kSlow);
+  }
+  RunQuickInline(pacer, 1);
+  MakeOffload(pacer);
+  EXPECT_EQ(QuickRunsUntilInline(pacer), 128);
+}
+
+// What was counted inline is no part of what is counted on the executor.
+TEST(HandlerPacerTest, CountsAnewOnTheExecutor) {
+  HandlerPacer pacer;
+  MakeOffload(pacer);
+  ASSERT_EQ(QuickRunsUntilInline(pacer), 64);
+  RunQuickInline(pacer, 50);
+  MakeOffload(pacer);
+  EXPECT_EQ(QuickRunsUntilInline(pacer), 128);
+}
+
 TEST(HandlerPacerTest, SlowRunStartsTheCountAgain) {
   HandlerPacer pacer;
   MakeOffload(pacer);
