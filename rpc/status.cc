@@ -65,13 +65,9 @@ Status::Status(const absl::Status& status)
     : Status(static_cast<StatusCode>(status.code()),
              std::string(status.message()), DetailsOf(status)) {}
 
-Status::Status(const Status& other) : code_(other.code_) {
-  if (other.text_ != nullptr) {
-    text_ = std::make_unique<const Text>(*other.text_);
-  }
+void Status::CopyText(const Text& text) {
+  text_ = std::make_unique<const Text>(text);
 }
-
-Status& Status::operator=(const Status& other) { return *this = Status(other); }
 
 absl::Status Status::ToAbslStatus() const {
   absl::Status status(static_cast<absl::StatusCode>(code_),

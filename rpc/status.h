@@ -78,8 +78,11 @@ class [[nodiscard]] Status {
   explicit operator absl::Status() const { return ToAbslStatus(); }
   absl::Status ToAbslStatus() const;
 
-  Status(const Status& other);
-  Status& operator=(const Status& other);
+  // In line for `return Status::OK`, with which most handlers end.
+  Status(const Status& other) : code_(other.code_) {
+    if (other.text_ != nullptr) CopyText(*other.text_);
+  }
+  Status& operator=(const Status& other) { return *this = Status(other); }
   Status(Status&&) noexcept = default;
   Status& operator=(Status&&) noexcept = default;
 
@@ -106,6 +109,8 @@ class [[nodiscard]] Status {
     std::string message;
     std::string details;
   };
+
+  void CopyText(const Text& text);
 
   StatusCode code_ = StatusCode::OK;
   std::unique_ptr<const Text> text_;  // null: both empty
