@@ -66,13 +66,13 @@ SPIN = Table(
         latency("server CPU", pause_us=pause, figure="server_cpu_ns_per_call"))])
 
 # Receive buffers come in slabs of 64, 10 KiB each, and windows grow into half of them: to
-# 256 frames at most, and with one slab to 24.
+# 512 frames at most, and with one slab to 24.
 SLAB_BYTES = 64 * 10 * KIB
 
 WINDOWS = Table(
     "windows", "How far windows grow: calls of 64 B in millions a second",
     [Row("%d frames" % frames, ("--receive_budget_bytes=%d" % (slabs * SLAB_BYTES),))
-     for frames, slabs in ((24, 1), (67, 2), (131, 4))] + [Row("256 frames (default)", ())],
+     for frames, slabs in ((24, 1), (67, 2), (131, 4))] + [Row("512 frames (default)", ())],
     [rate("%d in flight" % depth, depth) for depth in (8, 64, 256)] +
     [bandwidth("4 KiB, 64, GB/s", 4 * KIB, 64)])
 

@@ -38,6 +38,7 @@
 #include "rdma_transport/handshake.h"
 #include "rdma_transport/poller.h"
 #include "rdma_transport/provider/provider.h"
+#include "rdma_transport/recycled_queue.h"
 #include "rdma_transport/rendezvous.h"
 #include "rdma_transport/send_queue.h"
 #include "rdma_transport/verbs/queues.h"
@@ -209,8 +210,15 @@ class Connection final : public PolledConnection,
     }
   };
   struct QueuedFrame {
+    static constexpr size_t kMostKeptBytes = 2048;
     Outgoing out;
-    std::vector<std::byte> header;  // stays where it is when this is moved
+    std::vector<std::byte> borrowed;  // stays where it is when this is moved
+    void Recycle() {
+      out.message.clear();
+      out.growing.reset();
+      out.attachment.clear();
+      if (borrowed.capacity() > kMostKeptBytes) borrowed = {};
+    }
   };
   enum class PostResult { kPosted, kBlocked };
 
@@ -397,7 +405,7 @@ class Connection final : public PolledConnection,
   void RefuseEager(const FrameView& view, Call& call);
   void Deliver(Call& call, const FrameView& view, rpc::Buffer&& buffer,
                bool opens);
-  void GrowWindow();
+  void OnWantCredits();
   absl::Status SetExtraReceives(uint32_t wanted);
   void ProtocolError(std::string_view what);
 
@@ -508,7 +516,8 @@ class Connection final : public PolledConnection,
   uint64_t keepalive_frames_ = 0;  // received_frames_ at the last look
   bool sign_wanted_ = false;       // from the peer, since then
   bool answer_due_ = false;        // to a peer that wants a sign
-  std::deque<QueuedFrame> queue_;
+  RecycledQueue<QueuedFrame> queue_;
+  bool queued_lately_ = false;  // since the shrink timer's last look
   // What calls' windows are to grow by once there are credits, by handle: one
   // entry a call, however often its application takes something. A window frame
   // in queue_ keeps the place of all of them.

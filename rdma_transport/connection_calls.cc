@@ -43,8 +43,10 @@ ABSL_ATTRIBUTE_NOINLINE void Connection::SendOpening(
     Call& call, rpc::OutgoingFrame& frame) {
   const bool more_follow = !frame.end;
   if (more_follow) call.send_window -= WindowBytesOf(frame);
-  bool sent = SendAtOnce<Extent::kAny>(FrameKind::kOpen, call, frame) ||
-              SendInPlace(FrameKind::kOpen, call, frame);
+  // Where others wait, either would find that out anew.
+  bool sent = MaySendAtOnce() &&
+              (SendAtOnce<Extent::kAny>(FrameKind::kOpen, call, frame) ||
+               SendInPlace(FrameKind::kOpen, call, frame));
   if (!sent) {
     Outgoing out;
     out.fields.kind = FrameKind::kOpen;
@@ -163,7 +165,9 @@ void Connection::GrantStreamWindow(const Call& call, int64_t bytes) {
   if (due_windows_.empty()) {
     if (!send_credits_.CanSend()) starved_ = true;
     is_plain_ = false;
-    queue_.emplace_back().out.fields.kind = FrameKind::kWindow;
+    Outgoing window;
+    window.fields.kind = FrameKind::kWindow;
+    queue_.Push().out = std::move(window);
   }
   due_windows_[call.handle.value] += static_cast<uint64_t>(bytes);
   if (due_windows_.size() > 2 * live_calls_) ForgetDueWindowsOfGoneCalls();
@@ -243,11 +247,9 @@ void Connection::ResetCall(Call& call, const absl::Status& why, bool not_run) {
                 not_run && !is_client_ ? kNotRun : 0);
   } else {
     // What it wanted to send is still here.
-    queue_.erase(std::remove_if(queue_.begin(), queue_.end(),
-                                [&call](const QueuedFrame& queued) {
-                                  return queued.out.call == call.handle;
-                                }),
-                 queue_.end());
+    queue_.RemoveIf([&call](const QueuedFrame& queued) {
+      return queued.out.call == call.handle;
+    });
   }
   DetachCall(call);
   delivery_->Close(call, {why, peer_knows});
@@ -284,7 +286,7 @@ void Connection::CloseQuietly(Call& call) {
 // Those are the ones that it has not answered, and those that wait here still.
 // The last of them to go may take the connection along.
 void Connection::EndNotRun(uint32_t last_run) {
-  std::erase_if(queue_, [](const QueuedFrame& queued) {
+  queue_.RemoveIf([](const QueuedFrame& queued) {
     return queued.out.fields.kind == FrameKind::kOpen;
   });
   for (size_t slot = 0; slot < slots_.size(); ++slot) {

@@ -392,7 +392,7 @@ void Connection::RefuseRead(std::unique_ptr<IncomingRead> read,
 
 bool Connection::IsReadingFor(const Call& call) const {
   // A client's end says done for nothing.
-  if (is_client_) return false;
+  if (is_client_ || (reads_.empty() && waiting_reads_.empty())) return false;
   const auto is_of_call = [&call](const auto& read) {
     return read->call() == call.handle;
   };

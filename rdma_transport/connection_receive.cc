@@ -17,7 +17,7 @@
 namespace rdma {
 namespace {
 
-constexpr uint32_t kMaxWindow = 256;
+constexpr uint32_t kMaxWindow = 512;
 // What a stream's window may grow to; more than that has no peer granted.
 constexpr int64_t kMaxStreamWindow = 4 << 20;
 constexpr int64_t kMostWindow = int64_t{1} << 56;
@@ -206,7 +206,7 @@ ABSL_ATTRIBUTE_NOINLINE void Connection::OnAnyFrame(const ibv_wc& wc,
   if (!send_credits_.Add(view.fields.credits)) {
     return ProtocolError("more credits than there can be");
   }
-  if (view.has(kWantCredits)) GrowWindow();
+  if (view.has(kWantCredits)) OnWantCredits();
   AfterReceive();
 
   switch (view.fields.kind) {
@@ -489,20 +489,22 @@ void Connection::OnCredit(const FrameView& view) {
 
 // The peer was held up: twice the window, up to this connection's share of what
 // windows may grow into.
-void Connection::GrowWindow() {
+void Connection::OnWantCredits() {
   const uint32_t extra = receive_credits_.window() - kInitialWindow;
   const uint32_t wanted =
-      std::min({2 * extra + kInitialWindow, kMaxWindow - kInitialWindow,
-                poller_->receive_pool().ExtraShare(extra)});
-  if (wanted <= extra || !SetExtraReceives(wanted).ok()) return;
-  receive_credits_.SetWindow(kInitialWindow + wanted);
+      std::min(2 * extra + kInitialWindow, kMaxWindow - kInitialWindow);
+  const uint32_t unused = std::min<uint32_t>(extra, receive_credits_.Owed());
+  const uint32_t next =
+      poller_->receive_pool().NextExtra(extra, wanted, unused);
+  if (next == extra || !SetExtraReceives(next).ok()) return;
+  receive_credits_.SetWindow(kInitialWindow + next);
   poller_->MarkDirty(this);
 }
 
 // Whether the connection has more than it would have from the start.
 bool Connection::HasSurplus() const {
   return send_credits_.held() > peer_initial_credits_ ||
-         send_queue_.depth() > kIdleSendSlots;
+         send_queue_.depth() > kIdleSendSlots || queue_.has_spares();
 }
 
 void Connection::ArmShrinkTimer() {
@@ -522,6 +524,9 @@ void Connection::OnShrinkTimer() {
                  : send_credits_.GiveBackUnused(peer_initial_credits_);
   }
   if (idle) GiveBackCompletions();
+  if (queue_.empty() && !std::exchange(queued_lately_, false)) {
+    queue_.FreeSpares();
+  }
   // Of an idle one, the frame also tells that all before it has completed.
   const bool settle = idle && send_queue_.ends_unsignaled() &&
                       send_queue_.depth() > kIdleSendSlots;

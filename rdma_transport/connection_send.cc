@@ -62,16 +62,17 @@ void Connection::NotifySent(rpc::CallHandle handle) {
 
 void Connection::Queue(Outgoing& out) {
   is_plain_ = false;
-  QueuedFrame& queued = queue_.emplace_back();
-  queued.header.assign(out.header.begin(), out.header.end());
-  if (!out.small_message.empty()) {
-    out.message = rpc::BufferChain(rpc::Buffer::CopyOf(
-        {reinterpret_cast<const char*>(out.small_message.data()),
-         out.small_message.size()}));
-    out.small_message = {};
-  }
+  queued_lately_ = true;
+  QueuedFrame& queued = queue_.Push();
+  const size_t header_bytes = out.header.size();
+  const size_t message_bytes = out.small_message.size();
+  queued.borrowed.resize(header_bytes + message_bytes);
+  std::byte* const header = queued.borrowed.data();
+  std::byte* const message = Append(header, out.header);
+  Append(message, out.small_message);
   queued.out = std::move(out);
-  queued.out.header = queued.header;
+  queued.out.header = absl::MakeConstSpan(header, header_bytes);
+  queued.out.small_message = absl::MakeConstSpan(message, message_bytes);
 }
 
 // A client's message for a call that the server has answered: it would not say
@@ -89,25 +90,29 @@ void Connection::FlushQueue() {
       is_plain_ = false;
       return LeaveQueued();
     }
+    if (!HasSendRoom(1)) return LeaveQueued();
     Outgoing& out = queue_.front().out;
     if (out.fields.kind == FrameKind::kWindow) {
       if (!SendDueWindows()) return;
-      queue_.pop_front();
+      queue_.Pop();
       continue;
     }
     if (IsPointless(out)) {
-      queue_.pop_front();
+      queue_.Pop();
       continue;
     }
     const absl::StatusOr<PostResult> result = Post(out);
     if (state_ != State::kUp) return;  // closed, and with it the queue cleared
     if (result.ok() && *result == PostResult::kBlocked) return LeaveQueued();
-    QueuedFrame done = std::move(queue_.front());
-    queue_.pop_front();
-    if (!result.ok()) {
-      FailFrame(done.out, result.status());
-    } else if (done.out.notify_sent) {
-      NotifySent(done.out.call);
+    if (result.ok()) {
+      const rpc::CallHandle sent =
+          out.notify_sent ? out.call : rpc::CallHandle{};
+      queue_.Pop();
+      if (sent) NotifySent(sent);
+    } else {
+      const QueuedFrame failed = std::move(queue_.front());
+      queue_.Pop();
+      FailFrame(failed.out, result.status());
     }
     if (state_ != State::kUp) return;
   }

@@ -87,6 +87,14 @@ absl::Status ReceivePool::ChangeExtra(uint32_t extra, uint32_t wanted) {
   return absl::OkStatus();
 }
 
+uint32_t ReceivePool::NextExtra(uint32_t extra, uint32_t wanted,
+                                uint32_t unused) const {
+  const uint32_t share = ExtraLimit() / (with_extra_ + (extra == 0 ? 1 : 0));
+  if (extra > share) return std::max(share, extra - unused);
+  const uint32_t left = ExtraLimit() - extra_;
+  return std::min({wanted, share, extra + left});
+}
+
 void ReceivePool::UpdateLimits() {
   replenish_below_ = reserved_ + kMargin - kBatch;
   const uint32_t needed = std::max(reserved_ + kMargin, set_aside_);

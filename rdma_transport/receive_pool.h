@@ -98,11 +98,11 @@ class ReceivePool {
   uint32_t buffer_bytes() const { return options_.buffer_bytes; }
   // Buffers within the budget.
   uint32_t capacity() const { return capacity_; }
-  // What a connection that has `extra` is to have at most: even parts, for
-  // those that have any.
-  uint32_t ExtraShare(uint32_t extra) const {
-    return ExtraLimit() / (with_extra_ + (extra == 0 ? 1 : 0));
-  }
+  // What a connection that has `extra` and wants `wanted` is to have now: even
+  // parts at most, for those that have any. One that grew when they were fewer
+  // gives up what it has beyond that, out of the `unused` that its peer does
+  // not hold. REQUIRES: wanted >= extra >= unused.
+  uint32_t NextExtra(uint32_t extra, uint32_t wanted, uint32_t unused) const;
   uint32_t posted() const { return posted_; }
   // Ready to be posted.
   uint32_t free() const { return free_count_; }

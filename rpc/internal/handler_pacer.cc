@@ -9,8 +9,9 @@ void HandlerPacer::RecordInline(Clock::duration took) {
   const bool second = last_was_slow_.exchange(slow, std::memory_order_relaxed);
   if (slow) {
     RecordSlowInline(second);
-  } else if (quick_runs_to_return_.load(std::memory_order_relaxed) >
-             kQuickRunsToReturn) {
+  } else if (!offload() &&
+             quick_runs_to_return_.load(std::memory_order_relaxed) >
+                 kQuickRunsToReturn) {
     RecordQuickInline();
   }
 }
@@ -38,6 +39,7 @@ void HandlerPacer::RecordQuickInline() {
 }
 
 void HandlerPacer::RecordOffloaded(Clock::duration took) {
+  if (!offload()) return;
   if (took > kLong) {
     quick_runs_.store(0, std::memory_order_relaxed);
     return;

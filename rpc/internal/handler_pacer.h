@@ -59,6 +59,8 @@ class HandlerPacer {
   // How long a timed one kept its thread. What it takes to post a response does
   // not belong to that: no thread of the executor's would make it shorter.
   void RecordInline(Clock::duration took);
+  // Counts while calls go there, not what is left when they no longer do, nor
+  // what went there because of IsInlineRunning.
   void RecordOffloaded(Clock::duration took);
 
  private:

@@ -110,6 +110,16 @@ TEST(HandlerPacerTest, CountsAnewOnTheExecutor) {
   EXPECT_EQ(QuickRunsUntilInline(pacer), 128);
 }
 
+// Such as what waited for a thread when the method came back.
+TEST(HandlerPacerTest, OffloadedRunsDoNotCountWhileItIsInline) {
+  HandlerPacer pacer;
+  MakeOffload(pacer);
+  ASSERT_EQ(QuickRunsUntilInline(pacer), 64);
+  for (int i = 0; i < 1000; ++i) pacer.RecordOffloaded(kQuick);
+  MakeOffload(pacer);
+  EXPECT_EQ(QuickRunsUntilInline(pacer), 128);
+}
+
 TEST(HandlerPacerTest, SlowRunStartsTheCountAgain) {
   HandlerPacer pacer;
   MakeOffload(pacer);

@@ -14,7 +14,7 @@ namespace rdma {
 namespace {
 
 constexpr uint32_t kInitial = 8;
-constexpr uint32_t kMostWindow = 256;
+constexpr uint32_t kMostWindow = 512;
 
 TEST(SendCreditsTest, KeepsTheLastCreditForAFrameOfCredits) {
   SendCredits credits;

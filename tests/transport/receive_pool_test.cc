@@ -5,6 +5,7 @@
 // refuses on demand.
 #include "rdma_transport/receive_pool.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -207,17 +208,63 @@ TEST_F(ReceivePoolTest, LargerWindowsLeaveHalfForNewConnections) {
 }
 
 TEST_F(ReceivePoolTest, LargerWindowsArePartedEvenly) {
+  constexpr uint32_t kPlenty = 1 << 16;
   Create(8 * kSlabBytes);
   const uint32_t half = pool_->capacity() / 2;
-  EXPECT_EQ(pool_->ExtraShare(0), half);
+  EXPECT_EQ(pool_->NextExtra(0, kPlenty, 0), half);
+  EXPECT_EQ(pool_->NextExtra(0, 20, 0), 20u) << "what it wants";
   ASSERT_TRUE(pool_->ChangeExtra(0, 10).ok());
-  EXPECT_EQ(pool_->ExtraShare(10), half) << "it is the only one";
-  EXPECT_EQ(pool_->ExtraShare(0), half / 2) << "one more";
+  EXPECT_EQ(pool_->NextExtra(10, kPlenty, 0), half) << "it is the only one";
+  EXPECT_EQ(pool_->NextExtra(0, kPlenty, 0), half / 2) << "one more";
   ASSERT_TRUE(pool_->ChangeExtra(0, 20).ok());
   ASSERT_TRUE(pool_->ChangeExtra(10, 30).ok());
-  EXPECT_EQ(pool_->ExtraShare(20), half / 2);
+  EXPECT_EQ(pool_->NextExtra(20, kPlenty, 0), half / 2);
   ASSERT_TRUE(pool_->ChangeExtra(30, 0).ok());
-  EXPECT_EQ(pool_->ExtraShare(20), half);
+  EXPECT_EQ(pool_->NextExtra(20, kPlenty, 0), half);
+}
+
+TEST_F(ReceivePoolTest, WhatIsLeftIsTaken) {
+  Create(8 * kSlabBytes);
+  const uint32_t half = pool_->capacity() / 2;
+  ASSERT_TRUE(pool_->ChangeExtra(0, half - 5).ok());
+  const uint32_t next = pool_->NextExtra(0, 40, 0);
+  EXPECT_EQ(next, 5u);
+  EXPECT_TRUE(pool_->ChangeExtra(0, next).ok());
+}
+
+TEST_F(ReceivePoolTest, MoreThanItsShareIsGivenUpOutOfWhatIsUnused) {
+  Create(8 * kSlabBytes);
+  const uint32_t half = pool_->capacity() / 2;
+  ASSERT_TRUE(pool_->ChangeExtra(0, half - 5).ok());
+  ASSERT_TRUE(pool_->ChangeExtra(0, 5).ok());
+  EXPECT_EQ(pool_->NextExtra(half - 5, half, 0), half - 5) << "all is held";
+  EXPECT_EQ(pool_->NextExtra(half - 5, half, 3), half - 8);
+  EXPECT_EQ(pool_->NextExtra(half - 5, half, half - 5), half / 2);
+}
+
+// Those that come late have as much as those that took all there was.
+TEST_F(ReceivePoolTest, LateComersGetTheirShare) {
+  constexpr uint32_t kMost = 100;
+  constexpr size_t kConnections = 11;
+  Create(8 * kSlabBytes);
+  const uint32_t share = pool_->capacity() / 2 / kConnections;
+  ASSERT_LT(share, kMost);
+  std::vector<uint32_t> extras;
+  const auto ask = [&](uint32_t& extra) {
+    const uint32_t wanted = std::min(2 * extra + 3, kMost);
+    const uint32_t next =
+        pool_->NextExtra(extra, std::max(wanted, extra), extra / 4);
+    ASSERT_TRUE(pool_->ChangeExtra(extra, next).ok());
+    extra = next;
+  };
+  for (size_t i = 0; i < kConnections; ++i) {
+    extras.push_back(0);
+    for (int turn = 0; turn < 10; ++turn) ask(extras.back());
+  }
+  for (int turn = 0; turn < 20; ++turn) {
+    for (uint32_t& extra : extras) ask(extra);
+  }
+  for (const uint32_t extra : extras) EXPECT_EQ(extra, share);
 }
 
 TEST_F(ReceivePoolTest, APromiseBeyondTheQueuesDepthIsRefused) {

@@ -163,7 +163,7 @@ TEST_F(DueWindowsTest, OnesOfACallBecomeOne) {
 }
 
 TEST_F(DueWindowsTest, AreSentOfEachCallThatIsThereStill) {
-  constexpr int kStreams = 500;  // more than there are credits
+  constexpr int kStreams = 1000;  // more than there are credits
   std::vector<rpc::CallHandle> streams;
   for (int i = 0; i < kStreams; ++i) streams.push_back(OpenStream());
   const int64_t window = WindowOf(streams.front());
