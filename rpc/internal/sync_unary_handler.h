@@ -117,9 +117,9 @@ class RpcMethodHandler final : public MethodHandler {
         NoteReturn(watch, status, response_);
         RespondAndFinish(status, response_, /*last_act=*/true);
       } catch (...) {
-        const Status status = StatusOfThrown(std::current_exception());
-        NoteReturn(watch, status, response_);
-        RespondAndFinish(status, response_);
+        // Before it is told of, which may take longer than all else.
+        NoteReturn(watch, Status(StatusCode::UNKNOWN, ""), ConstMessageRef());
+        RespondAndFinish(StatusOfThrown(std::current_exception()), response_);
       }
     }
 
