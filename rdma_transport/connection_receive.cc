@@ -488,7 +488,7 @@ void Connection::OnCredit(const FrameView& view) {
 }
 
 // The peer was held up: twice the window, up to this connection's share of what
-// windows may grow into.
+// windows may grow into; or less of it, where it has more than that.
 void Connection::OnWantCredits() {
   const uint32_t extra = receive_credits_.window() - kInitialWindow;
   const uint32_t wanted =

@@ -103,16 +103,17 @@ void Connection::FlushQueue() {
     }
     const absl::StatusOr<PostResult> result = Post(out);
     if (state_ != State::kUp) return;  // closed, and with it the queue cleared
-    if (result.ok() && *result == PostResult::kBlocked) return LeaveQueued();
-    if (result.ok()) {
+    if (!result.ok()) {
+      const QueuedFrame failed = std::move(queue_.front());
+      queue_.Pop();
+      FailFrame(failed.out, result.status());
+    } else if (*result == PostResult::kBlocked) {
+      return LeaveQueued();
+    } else {
       const rpc::CallHandle sent =
           out.notify_sent ? out.call : rpc::CallHandle{};
       queue_.Pop();
       if (sent) NotifySent(sent);
-    } else {
-      const QueuedFrame failed = std::move(queue_.front());
-      queue_.Pop();
-      FailFrame(failed.out, result.status());
     }
     if (state_ != State::kUp) return;
   }

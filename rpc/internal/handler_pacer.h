@@ -66,6 +66,7 @@ class HandlerPacer {
  private:
   void RecordSlowInline(bool second);
   void RecordQuickInline();
+
   std::atomic<bool> offload_{false};
   std::atomic<bool> inline_running_{false};
   std::atomic<bool> last_was_slow_{false};

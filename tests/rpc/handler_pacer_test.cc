@@ -33,6 +33,12 @@ int QuickRunsUntilInline(HandlerPacer& pacer) {
   return runs;
 }
 
+// How many quick runs take it back.
+int RelapseAndReturn(HandlerPacer& pacer) {
+  MakeOffload(pacer);
+  return QuickRunsUntilInline(pacer);
+}
+
 TEST(HandlerPacerTest, TimesTheFirstAndThenOneInSixteen) {
   HandlerPacer pacer;
   EXPECT_EQ(CallsUntilTimed(pacer), 1);
@@ -64,8 +70,7 @@ TEST(HandlerPacerTest, TwoInARowAreNot) {
 TEST(HandlerPacerTest, ComesBackLaterEachTime) {
   HandlerPacer pacer;
   for (int expected : {64, 128, 256, 512, 1024, 2048, 4096, 4096}) {
-    MakeOffload(pacer);
-    EXPECT_EQ(QuickRunsUntilInline(pacer), expected);
+    EXPECT_EQ(RelapseAndReturn(pacer), expected);
   }
 }
 
@@ -76,48 +81,39 @@ void RunQuickInline(HandlerPacer& pacer, int timed_runs) {
 TEST(HandlerPacerTest, IsForgivenByBeingQuickForLong) {
   HandlerPacer pacer;
   for (int expected : {64, 128, 256, 512}) {
-    MakeOffload(pacer);
-    ASSERT_EQ(QuickRunsUntilInline(pacer), expected);
+    ASSERT_EQ(RelapseAndReturn(pacer), expected);
   }
   RunQuickInline(pacer, 2 * 64);  // 1024 -> 256
-  MakeOffload(pacer);
-  EXPECT_EQ(QuickRunsUntilInline(pacer), 256);
+  EXPECT_EQ(RelapseAndReturn(pacer), 256);
   RunQuickInline(pacer, 100 * 64);  // not below what it began with
-  MakeOffload(pacer);
-  EXPECT_EQ(QuickRunsUntilInline(pacer), 64);
+  EXPECT_EQ(RelapseAndReturn(pacer), 64);
 }
 
 TEST(HandlerPacerTest, IsNotForgivenWhereItIsSlowNowAndThen) {
   HandlerPacer pacer;
-  MakeOffload(pacer);
-  ASSERT_EQ(QuickRunsUntilInline(pacer), 64);
+  ASSERT_EQ(RelapseAndReturn(pacer), 64);
   for (int i = 0; i < 10; ++i) {
     RunQuickInline(pacer, 63);
     pacer.RecordInline(kSlow);
   }
   RunQuickInline(pacer, 1);
-  MakeOffload(pacer);
-  EXPECT_EQ(QuickRunsUntilInline(pacer), 128);
+  EXPECT_EQ(RelapseAndReturn(pacer), 128);
 }
 
 // What was counted inline is no part of what is counted on the executor.
 TEST(HandlerPacerTest, CountsAnewOnTheExecutor) {
   HandlerPacer pacer;
-  MakeOffload(pacer);
-  ASSERT_EQ(QuickRunsUntilInline(pacer), 64);
+  ASSERT_EQ(RelapseAndReturn(pacer), 64);
   RunQuickInline(pacer, 50);
-  MakeOffload(pacer);
-  EXPECT_EQ(QuickRunsUntilInline(pacer), 128);
+  EXPECT_EQ(RelapseAndReturn(pacer), 128);
 }
 
 // Such as what waited for a thread when the method came back.
 TEST(HandlerPacerTest, OffloadedRunsDoNotCountWhileItIsInline) {
   HandlerPacer pacer;
-  MakeOffload(pacer);
-  ASSERT_EQ(QuickRunsUntilInline(pacer), 64);
+  ASSERT_EQ(RelapseAndReturn(pacer), 64);
   for (int i = 0; i < 1000; ++i) pacer.RecordOffloaded(kQuick);
-  MakeOffload(pacer);
-  EXPECT_EQ(QuickRunsUntilInline(pacer), 128);
+  EXPECT_EQ(RelapseAndReturn(pacer), 128);
 }
 
 TEST(HandlerPacerTest, SlowRunStartsTheCountAgain) {
