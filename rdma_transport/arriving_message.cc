@@ -5,6 +5,7 @@
 
 #include "absl/time/time.h"
 #include "rdma_transport/poller.h"
+#include "rdma_transport/registered_memory.h"
 
 namespace rdma {
 namespace {
@@ -22,6 +23,7 @@ void ArrivingMessage::SetAtWork(bool at_work) {
 }
 
 absl::Span<const std::byte> ArrivingMessage::Next() noexcept {
+  if (!rest_.empty()) return std::exchange(rest_, {});
   bool has_room = false;
   {
     absl::MutexLock lock(&mutex_);
@@ -39,8 +41,12 @@ absl::Span<const std::byte> ArrivingMessage::Next() noexcept {
       if (self->owner_ != nullptr) self->owner_->ReadOn();
     });
   }
+  return TakeChunk();
+}
+
+absl::Span<const std::byte> ArrivingMessage::TakeChunk() {
   SetAtWork(false);
-  WaitForPiece();
+  WaitFor(&ArrivingMessage::HasChunkOrEnd);
   absl::MutexLock lock(&mutex_);
   if (came_ == taken_) return {};
   SetAtWork(true);
@@ -49,16 +55,68 @@ absl::Span<const std::byte> ArrivingMessage::Next() noexcept {
   return {memory_.data() + place * kChunkBytes, sizes_[place]};
 }
 
-void ArrivingMessage::WaitForPiece() {
-  bool drive = !HasPieceOrEnd();
+bool ArrivingMessage::ReadInto(absl::Span<std::byte> to) noexcept {
+  const auto copy_from_rest = [&](uint64_t most) {
+    const size_t bytes = std::min<uint64_t>(rest_.size(), most);
+    std::copy_n(rest_.data(), bytes, to.data());
+    rest_.remove_prefix(bytes);
+    to.remove_prefix(bytes);
+    return bytes;
+  };
+  copy_from_rest(to.size());
+  if (to.empty()) return true;
+  {
+    absl::MutexLock lock(&mutex_);
+    given_back_ = taken_;
+    aimed_ = stored_ = false;
+  }
+  poller_->Run([self = shared_from_this(), to, taken = bytes_taken_] {
+    if (self->owner_ != nullptr) self->Aim(to, taken);
+  });
+  SetAtWork(false);
+  WaitFor(&ArrivingMessage::IsAimedOrEnded);
+  uint64_t by_ring;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!aimed_) return false;
+    by_ring = by_ring_;
+  }
+  while (by_ring > 0) {
+    rest_ = TakeChunk();
+    if (rest_.empty()) break;
+    by_ring -= copy_from_rest(by_ring);
+  }
+  SetAtWork(false);
+  WaitFor(&ArrivingMessage::HasStoredOrEnded);
+  bytes_taken_ += to.size();
+  absl::MutexLock lock(&mutex_);
+  return stored_ && by_ring == 0;
+}
+
+void ArrivingMessage::Aim(absl::Span<std::byte> to, uint64_t taken) {
+  const uint64_t by_ring = std::min(added_bytes_ - taken, uint64_t{to.size()});
+  to.remove_prefix(by_ring);
+  target_ = {to.data(), to.size(), to.size()};
+  {
+    absl::MutexLock lock(&mutex_);
+    aimed_ = true;
+    by_ring_ = by_ring;
+    stored_ = to.empty();
+  }
+  owner_->ReadOn();
+}
+
+void ArrivingMessage::WaitFor(bool (ArrivingMessage::*condition)() const) {
+  const auto is_met = [&] {
+    absl::MutexLock lock(&mutex_);
+    return (this->*condition)();
+  };
+  bool drive = !is_met();
   absl::Duration look = kFirstLook;
   for (;;) {
-    if (drive) {
-      poller_->DriveWithoutCallbacks([this] { return HasPieceOrEnd(); });
-    }
+    if (drive) poller_->DriveWithoutCallbacks(is_met);
     absl::MutexLock lock(&mutex_);
-    if (mutex_.AwaitWithTimeout(
-            absl::Condition(this, &ArrivingMessage::CanGoOn), look)) {
+    if (mutex_.AwaitWithTimeout(absl::Condition(this, condition), look)) {
       return;
     }
     drive = !poller_->IsLookedAfter();
@@ -74,27 +132,54 @@ void ArrivingMessage::StopParsing() {
   });
 }
 
-bool ArrivingMessage::HasRoom() const {
+ArrivingMessage::Room ArrivingMessage::NextRoom() {
+  if (target_.left > 0) {
+    return {target_.to, target_.left, reserved_lkey_, target_.bytes};
+  }
   absl::MutexLock lock(&mutex_);
-  return added_ < given_back_ + kChunks;
+  // The ring's come behind a string's when those have come.
+  if (storing_ > 0) return {};
+  const uint64_t ahead = can_read_into() && given_back_ == 0 ? 1 : kChunks;
+  if (added_ >= given_back_ + ahead) return {};
+  const size_t place = added_ % kChunks;
+  return {memory_.mutable_data() + place * kChunkBytes, kChunkBytes,
+          RegisteredMemory::LkeyOf(memory_), kBytes};
 }
 
-std::byte* ArrivingMessage::AddChunk(uint32_t bytes) {
-  const size_t place = added_++ % kChunks;
-  sizes_[place] = bytes;
-  return memory_.mutable_data() + place * kChunkBytes;
+void ArrivingMessage::AddChunk(uint32_t bytes) {
+  added_bytes_ += bytes;
+  if (target_.left == 0) {
+    sizes_[added_++ % kChunks] = bytes;
+    ++ring_reads_;
+    return;
+  }
+  target_.to += bytes;
+  target_.left -= bytes;
+  absl::MutexLock lock(&mutex_);
+  ++storing_;
 }
 
 void ArrivingMessage::ChunkCame() {
   absl::MutexLock lock(&mutex_);
-  // What failed took its connection along before it came to this.
-  if (!ended_) ++came_;
+  if (ring_reads_ > 0) {
+    --ring_reads_;
+    // What failed took its connection along before it came to this.
+    if (!ended_) ++came_;
+    return;
+  }
+  --storing_;
+  if (!ended_) stored_ = storing_ == 0 && target_.left == 0;
 }
 
 void ArrivingMessage::End() {
   owner_ = nullptr;
   absl::MutexLock lock(&mutex_);
   ended_ = true;
+}
+
+void ArrivingMessage::EndStoring() {
+  absl::MutexLock lock(&mutex_);
+  storing_ = 0;
 }
 
 }  // namespace rdma

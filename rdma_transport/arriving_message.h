@@ -3,7 +3,10 @@
 //
 // It passes through a ring of a few chunks. Each is what one READ brings, and
 // is read anew when the parser is through with it: while it is, the next ones
-// are on their way, and what a CPU copies is still in its cache.
+// are on their way, and what a CPU copies is still in its cache. Where the
+// device can store anywhere (Device::reserved_lkey), the parser has long
+// strings read right to where they belong: ReadInto. Until it asks for more
+// than the first chunk, no other is read there, for a string may begin in that.
 //
 // Thread rule: rpc::ArrivingMessage's functions are the parser's, from any
 // thread; the others are the poller's driver's.
@@ -47,54 +50,90 @@ class ArrivingMessage final
   static constexpr uint32_t kChunkBytes = 256 << 10;
   static constexpr size_t kBytes = kChunks * kChunkBytes;
 
-  // `memory`: kBytes of it, registered. REQUIRES: `poller` and `owner` stay
-  // until the parser is through; see StopParsing.
+  // `memory`: kBytes of it, registered. `reserved_lkey`: Device's. REQUIRES:
+  // `poller` and `owner` stay until the parser is through; see StopParsing.
   ArrivingMessage(Poller* poller, ArrivingMessageOwner* owner,
-                  rpc::Buffer memory, uint64_t total_bytes)
+                  rpc::Buffer memory, uint32_t reserved_lkey,
+                  uint64_t total_bytes)
       : poller_(poller),
         memory_(std::move(memory)),
+        reserved_lkey_(reserved_lkey),
         total_bytes_(total_bytes),
         owner_(owner) {}
 
   uint64_t total_bytes() const override { return total_bytes_; }
   // It drives, and what that throws must not be taken for the parser's.
   absl::Span<const std::byte> Next() noexcept override;
+  bool can_read_into() const override { return reserved_lkey_ != 0; }
+  bool ReadInto(absl::Span<std::byte> to) noexcept override;
   // The parser's last words, wherever it stands.
   void StopParsing();
 
-  // Whether a further chunk can be read, and where to.
-  bool HasRoom() const;
-  std::byte* AddChunk(uint32_t bytes);
-  const rpc::Buffer& memory() const { return memory_; }
+  // Where the next READ stores, and how much it may bring.
+  struct Room {
+    std::byte* to = nullptr;
+    uint64_t bytes = 0;  // 0: there is none for now
+    uint32_t lkey = 0;
+    uint64_t whole_bytes = 0;  // of the memory that it is a chunk of
+  };
+  Room NextRoom();
+  bool HasRoom() { return NextRoom().bytes > 0; }
+  // A READ of so many bytes goes there. REQUIRES: NextRoom has them.
+  void AddChunk(uint32_t bytes);
   // The oldest one that was added has come, or failed after End.
   void ChunkCame();
-  // No more will come. The owner hears of nothing any more.
+  // No more will come. The owner hears of nothing any more. What was added and
+  // has not come may still be stored.
   void End();
+  // Nor is anything stored any more.
+  void EndStoring();
 
  private:
-  // What the parser waits for.
-  bool HasPieceOrEnd() const {
-    absl::MutexLock lock(&mutex_);
-    return CanGoOn();
-  }
-  bool CanGoOn() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+  // A string that is read to where it belongs.
+  struct Target {
+    std::byte* to = nullptr;  // of the next READ
+    uint64_t left = 0;        // that no READ was added for
+    uint64_t bytes = 0;       // in all
+  };
+
+  // Driver: of what follows `taken` bytes of the message, what is not in the
+  // ring or on its way there is read into `to`.
+  void Aim(absl::Span<std::byte> to, uint64_t taken);
+
+  // Parser: waits until the condition, or the end.
+  void WaitFor(bool (ArrivingMessage::*condition)() const);
+  // Parser: the next chunk of the ring; empty where none will come.
+  absl::Span<const std::byte> TakeChunk();
+  void SetAtWork(bool at_work);
+
+  bool HasChunkOrEnd() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return came_ > taken_ || ended_;
   }
-  void WaitForPiece();
-  void SetAtWork(bool at_work);
+  bool IsAimedOrEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return aimed_ || ended_;
+  }
+  // `to` is its owner's again.
+  bool HasStoredOrEnded() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
+    return stored_ || (ended_ && storing_ == 0);
+  }
 
   Poller* const poller_;
   rpc::Buffer memory_;
+  const uint32_t reserved_lkey_;
   const uint64_t total_bytes_;
 
   // The driver's.
   ArrivingMessageOwner* owner_;  // null: it has ended
-  uint64_t added_ = 0;
+  uint64_t added_ = 0;           // chunks of the ring
+  uint64_t added_bytes_ = 0;     // wherever to
+  uint32_t ring_reads_ = 0;      // under way
   std::array<uint32_t, kChunks> sizes_{};
+  Target target_;
 
   // The parser's.
   uint64_t bytes_taken_ = 0;
-  bool at_work_ = false;  // on a piece, and comes for the next one
+  absl::Span<const std::byte> rest_;  // of the last chunk, behind a string
+  bool at_work_ = false;              // on a piece, and comes for the next one
 
   mutable absl::Mutex mutex_;
   uint64_t came_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -102,6 +141,12 @@ class ArrivingMessage final
   uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t given_back_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  // Of the string: whether the driver has taken aim, how much of it comes by
+  // the ring; whether all else is there, and READs of that which are under way.
+  bool aimed_ ABSL_GUARDED_BY(mutex_) = false;
+  uint64_t by_ring_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool stored_ ABSL_GUARDED_BY(mutex_) = false;
+  uint32_t storing_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace rdma

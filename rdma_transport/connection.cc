@@ -390,6 +390,9 @@ void Connection::Close(const absl::Status& why) {
   due_windows_.clear();
   early_.clear();
   invalidations_.clear();
+  for (const WaitingRead& waiting : waiting_reads_) {
+    if (waiting.for_turn) poller_->messages_being_read().StopWaiting(this);
+  }
   waiting_reads_.clear();
   offers_.StopGrowing();
   for (const std::unique_ptr<IncomingRead>& read : reads_) read->Abandon();

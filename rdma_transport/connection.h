@@ -80,7 +80,8 @@ inline constexpr uint32_t kBusySendSlots = 2 * SendQueue::kSignalEvery;
 class Connection final : public PolledConnection,
                          public CmEventHandler,
                          public GrowingMessageOwner,
-                         public ArrivingMessageOwner {
+                         public ArrivingMessageOwner,
+                         public MessagesBeingRead::Waiter {
  public:
   // Starts connecting. The owner hears OnConnectionUp or OnConnectionDown
   // later.
@@ -170,6 +171,9 @@ class Connection final : public PolledConnection,
                   const absl::Status& why) override;
   void ReadOn() override { poller_->MarkDirty(this); }
   void StopReading(const ArrivingMessage& message) override;
+
+  // MessagesBeingRead::Waiter:
+  void OnTurn() override { poller_->MarkDirty(this); }
 
  private:
   enum class State { kConnecting, kUp, kClosing };
@@ -350,7 +354,13 @@ class Connection final : public PolledConnection,
                  bool opens);
   absl::Status CheckOfferLimits(const IncomingRead& read) const;
   // False: the message is to be read as a whole.
-  bool StartArriving(const FrameView& view, Call& call, IncomingRead& read);
+  bool MayArrive(const FrameView& view, const Call& call,
+                 const IncomingRead& read) const;
+  MessagesBeingRead::Turn NextTurn() const;
+  bool StartArriving(Call& call, IncomingRead& read);
+  struct WaitingRead;
+  void AwaitTurn(std::unique_ptr<IncomingRead> read);
+  bool StopAwaitingTurn(WaitingRead& waiting);
   bool MayDeliverArriving(const FrameView& view, const Call& call,
                           const HeldFrame& held) const;
   void RefuseRead(std::unique_ptr<IncomingRead> read, const absl::Status& why);
@@ -544,12 +554,13 @@ class Connection final : public PolledConnection,
 
   struct WaitingRead {
     std::unique_ptr<IncomingRead> read;
-    int64_t give_up_ns;
+    int64_t give_up_ns;  // its turn, or the message
+    bool for_turn = false;
   };
   // Client: what came before the connection was reported as up.
   std::vector<std::pair<ibv_wc, rpc::Buffer>> early_;
 
-  std::deque<WaitingRead> waiting_reads_;  // for memory
+  std::deque<WaitingRead> waiting_reads_;  // for memory, or their turn
   std::deque<std::unique_ptr<IncomingRead>> reads_;
   uint32_t reads_outstanding_ = 0;
 

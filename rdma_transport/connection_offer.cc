@@ -22,10 +22,14 @@ constexpr uint64_t kFewestBytesPastCaches = 8 << 20;
 // be longer than protobuf makes room for before it has seen them (50,000,000
 // bytes), and would be copied as they grow.
 constexpr uint64_t kFewestArrivingBytes = 4 << 20;
+// Where they are read to where they belong, protobuf's messages end here.
 constexpr uint64_t kMostArrivingBytes = 50'000'000;
+constexpr uint64_t kMostArrivingInPlaceBytes = (uint64_t{1} << 31) - 1;
 // A message that finds no memory waits this long for some to be freed.
 constexpr int64_t kMemoryWaitNs = 2'000'000'000;
 constexpr int64_t kMemoryRetryNs = 2'000'000;
+// One whose turn does not come is read beside the others.
+constexpr int64_t kTurnWaitNs = 50'000'000;
 // How often offers whose call is over are looked at.
 constexpr absl::Duration kOfferCheck = absl::Seconds(1);
 
@@ -315,8 +319,13 @@ void Connection::StartRead(const FrameView& view, rpc::Buffer&& buffer,
     return;
   }
   is_plain_ = false;
+  using Turn = MessagesBeingRead::Turn;
+  const Turn turn = MayArrive(view, call, *read) && waiting_reads_.empty()
+                        ? NextTurn()
+                        : Turn::kNever;
+  if (turn == Turn::kLater && !is_client_) return AwaitTurn(std::move(read));
   if (waiting_reads_.empty() &&
-      (StartArriving(view, call, *read) ||
+      ((turn == Turn::kNow && StartArriving(call, *read)) ||
        read->Allocate(poller_->context().memory()).ok())) {
     // Its thread is the one that waits for the answer, and here now.
     const bool parse_at_once = is_client_ && read->arriving() != nullptr;
@@ -343,27 +352,58 @@ bool Connection::MayDeliverArriving(const FrameView& view, const Call& call,
          call.sent_count == 0 && &call.inbox.front() == &held;
 }
 
-bool Connection::StartArriving(const FrameView& view, Call& call,
-                               IncomingRead& read) {
+bool Connection::MayArrive(const FrameView& view, const Call& call,
+                           const IncomingRead& read) const {
   const HeldFrame& held = *read.held();
-  if (!view.has(kEnd) || view.has(kAttachmentOffer) ||
-      (is_client_ ? !MayDeliverArriving(view, call, held) : !held.opens) ||
-      read.message_bytes() < kFewestArrivingBytes ||
-      read.message_bytes() > kMostArrivingBytes ||
-      !delivery_->TakesArriving(call) ||
-      !poller_->messages_being_read().IsLikelyAlone()) {
-    return false;
-  }
+  const uint64_t most = poller_->context().device()->reserved_lkey() != 0
+                            ? kMostArrivingInPlaceBytes
+                            : kMostArrivingBytes;
+  return view.has(kEnd) && !view.has(kAttachmentOffer) &&
+         (is_client_ ? MayDeliverArriving(view, call, held) : held.opens) &&
+         read.message_bytes() >= kFewestArrivingBytes &&
+         read.message_bytes() <= most && delivery_->TakesArriving(call);
+}
+
+MessagesBeingRead::Turn Connection::NextTurn() const {
+  using Turn = MessagesBeingRead::Turn;
+  MessagesBeingRead& all = poller_->messages_being_read();
+  if (poller_->context().device()->reserved_lkey() != 0) return all.NextTurn();
+  return all.IsLikelyAlone() ? Turn::kNow : Turn::kNever;
+}
+
+bool Connection::StartArriving(Call& call, IncomingRead& read) {
+  DeviceContext& context = poller_->context();
   absl::StatusOr<rpc::Buffer> memory =
-      poller_->context().memory().Allocate(ArrivingMessage::kBytes);
+      context.memory().Allocate(ArrivingMessage::kBytes);
   if (!memory.ok()) return false;
   auto arriving = std::make_shared<ArrivingMessage>(
-      poller_, this, *std::move(memory), read.message_bytes());
+      poller_, this, *std::move(memory), context.device()->reserved_lkey(),
+      read.message_bytes());
   call.is_arriving = true;
   read.held()->frame.arriving = arriving.get();
   read.held()->arriving = arriving;
   read.ParseWhatArrives(std::move(arriving));
   return true;
+}
+
+void Connection::AwaitTurn(std::unique_ptr<IncomingRead> read) {
+  waiting_reads_.push_back({std::move(read), Poller::NowNs() + kTurnWaitNs,
+                            /*for_turn=*/true});
+  poller_->messages_being_read().Wait(this);
+  if (!memory_timer_.scheduled()) {
+    poller_->Schedule(&memory_timer_, Poller::NowNs() + kMemoryRetryNs);
+  }
+}
+
+// Whether it has begun now. Else it waits for memory from here on.
+bool Connection::StopAwaitingTurn(WaitingRead& waiting) {
+  waiting.for_turn = false;
+  waiting.give_up_ns = Poller::NowNs() + kMemoryWaitNs;
+  const MessagesBeingRead::Turn turn =
+      poller_->messages_being_read().StopWaiting(this);
+  Call* const call = poller_->calls().Find(waiting.read->call());
+  return turn == MessagesBeingRead::Turn::kNow && call != nullptr &&
+         !waiting.read->abandoned() && StartArriving(*call, *waiting.read);
 }
 
 void Connection::StopReading(const ArrivingMessage& message) {
@@ -429,7 +469,16 @@ void Connection::RetryWaitingReads() {
   while (!waiting_reads_.empty()) {
     WaitingRead& first = waiting_reads_.front();
     absl::Status status;
-    if (!first.read->abandoned()) {
+    bool begun = false;
+    if (first.for_turn) {
+      MessagesBeingRead& all = poller_->messages_being_read();
+      if (!all.TurnHasCome() && !first.read->abandoned()) {
+        if (now_ns < first.give_up_ns) break;
+        all.GiveTurnsUp();
+      }
+      begun = StopAwaitingTurn(first);
+    }
+    if (!begun && !first.read->abandoned()) {
       status = first.read->Allocate(poller_->context().memory());
       if (!status.ok() && now_ns < first.give_up_ns) break;
     }

@@ -136,6 +136,11 @@ void Connection::Flush() {
   PostInvalidations();
   FlushQueue();
   if (state_ != State::kUp) return;
+  if (!waiting_reads_.empty() && waiting_reads_.front().for_turn &&
+      poller_->messages_being_read().TurnHasCome()) {
+    RetryWaitingReads();
+    if (state_ != State::kUp) return;
+  }
   PumpReads();
   if (state_ != State::kUp) return;
   SendCreditsIfDue();

@@ -138,7 +138,15 @@ IncomingRead::IncomingRead(const FrameView& view, rpc::CallHandle call,
 
 IncomingRead::~IncomingRead() {
   all_->Remove();
-  if (arriving_ != nullptr) arriving_->End();
+  if (arriving_ == nullptr) return;
+  arriving_->End();
+  arriving_->EndStoring();
+  all_->RemoveArriving();
+}
+
+void IncomingRead::ParseWhatArrives(std::shared_ptr<ArrivingMessage> arriving) {
+  arriving_ = std::move(arriving);
+  all_->AddArriving();
 }
 
 void IncomingRead::AddSegments(absl::Span<const std::byte> encoded,
@@ -183,15 +191,21 @@ ReadChunk IncomingRead::NextChunk(uint32_t limit) {
   Part& part = message_.HasChunk() ? message_ : attachment_;
   const Segment& segment = part.segments[part.current];
   const bool arrives = &part == &message_ && arriving_ != nullptr;
-  if (arrives) limit = ArrivingMessage::kChunkBytes;
+  const uint64_t most = std::min<uint64_t>(limit, segment.length - part.at);
   ReadChunk chunk;
-  chunk.bytes = static_cast<uint32_t>(
-      std::min<uint64_t>(limit, segment.length - part.at));
-  chunk.to = arrives ? arriving_->AddChunk(chunk.bytes)
-                     : part.buffer.mutable_data() + part.read_at;
-  chunk.lkey =
-      RegisteredMemory::LkeyOf(arrives ? arriving_->memory() : part.buffer);
-  chunk.whole_bytes = arrives ? ArrivingMessage::kBytes : part.bytes;
+  if (arrives) {
+    const ArrivingMessage::Room room = arriving_->NextRoom();
+    chunk.to = room.to;
+    chunk.lkey = room.lkey;
+    chunk.bytes = static_cast<uint32_t>(std::min(most, room.bytes));
+    chunk.whole_bytes = room.whole_bytes;
+    arriving_->AddChunk(chunk.bytes);
+  } else {
+    chunk.to = part.buffer.mutable_data() + part.read_at;
+    chunk.lkey = RegisteredMemory::LkeyOf(part.buffer);
+    chunk.bytes = static_cast<uint32_t>(most);
+    chunk.whole_bytes = part.bytes;
+  }
   chunk.remote_address = segment.address + part.at;
   chunk.rkey = segment.rkey;
   part.at += chunk.bytes;

@@ -172,9 +172,7 @@ class IncomingRead {
 
   // Instead of Allocate: the message is parsed while it is being read, chunk by
   // chunk.
-  void ParseWhatArrives(std::shared_ptr<ArrivingMessage> arriving) {
-    arriving_ = std::move(arriving);
-  }
+  void ParseWhatArrives(std::shared_ptr<ArrivingMessage> arriving);
   ArrivingMessage* arriving() const { return arriving_.get(); }
 
   // The next piece to read, of at most `limit` bytes. REQUIRES: CanReadOn().

@@ -89,6 +89,15 @@ class ArrivingMessage {
   // is there. Empty at the end, and where the rest will not come, as the call
   // was cut off.
   virtual absl::Span<const std::byte> Next() = 0;
+
+  // Whether ReadInto is of use: the transport can store bytes anywhere, without
+  // having them in memory of its own first.
+  virtual bool can_read_into() const { return false; }
+  // The bytes behind the piece that Next gave last, which is given up, right to
+  // where they are wanted; waits until they are there. False where they will
+  // not all come. What it stored until then is any of them. REQUIRES:
+  // can_read_into(), and that there are so many.
+  virtual bool ReadInto(absl::Span<std::byte> /*to*/) { return false; }
 };
 
 // What rpc/ sends. The transport takes the chains over; `header` and

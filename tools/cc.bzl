@@ -1,5 +1,5 @@
-"""cc_library for rpc/ and rdma_transport/, compiled in three quarters of the time, and
-tuned_cc_library.
+"""cc_library for rpc/ and rdma_transport/, compiled in three quarters of the time;
+tuned_cc_library; cc23_library.
 
 A source file's headers take longer to compile than itself. So, unless it is optimized,
 each begins with one that is precompiled (//tools/prelude).
@@ -35,3 +35,7 @@ _TUNING = select({
 def tuned_cc_library(copts = [], **kwargs):
     """cc_library for what a call's way goes through."""
     cc_library(copts = copts + _TUNING, **kwargs)
+
+def cc23_library(copts = [], **kwargs):
+    """cc_library of what needs a later standard: no precompiled header fits it."""
+    native.cc_library(copts = copts + ["-std=c++2b"], **kwargs)

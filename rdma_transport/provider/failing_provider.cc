@@ -139,6 +139,7 @@ class FailingDevice final : public Device {
   unsigned int past_caches_flag() const override {
     return inner_->past_caches_flag();
   }
+  uint32_t reserved_lkey() const override { return inner_->reserved_lkey(); }
 
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return Create("AllocateMemory", "memory",

@@ -235,6 +235,11 @@ class Device {
   // The bit of ibv_send_wr.send_flags that has an RDMA READ go past the caches,
   // which pays for more than they hold. 0 where no CPU copies.
   virtual unsigned int past_caches_flag() const { return 0; }
+  // The lkey with which an RDMA READ stores into any memory of this process,
+  // registered or not: what the Reserved L_Key (IBTA vol. 1, base memory
+  // management extensions) is to kernels. 0 where there is none: a NIC needs
+  // memory that is pinned.
+  virtual uint32_t reserved_lkey() const { return 0; }
 
   // Memory fit for RegMr on this device: page-aligned, zeroed, its pages
   // present. Null and errno (ENOMEM) where there is none. Memory from elsewhere

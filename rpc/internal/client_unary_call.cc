@@ -311,8 +311,6 @@ bool ClientUnaryCall::ParseArriving(ArrivingMessage& message) {
   Arrival arrival = Arrival::kMalformed;
   try {
     arrival = DecodeArriving(message, response_.lite(), &error);
-  } catch (const std::bad_alloc&) {
-    error = NoMemoryToParse(message.total_bytes());
   } catch (...) {
     LogThrown("parsing a response", std::current_exception());
     error = Status(StatusCode::INTERNAL, "parsing the response threw");

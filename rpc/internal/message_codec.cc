@@ -1,34 +1,13 @@
 #include "rpc/internal/message_codec.h"
 
-#include <string>
+#include <new>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/internal/arriving_parser.h"
 #include "rpc/internal/chain_input_stream.h"
-#include "rpc/internal/piece_input_stream.h"
 
 namespace rpc::internal {
-namespace {
-
-class ArrivingInputStream final : public PieceInputStream {
- public:
-  explicit ArrivingInputStream(ArrivingMessage& message) : message_(message) {}
-
-  bool is_cut_off() const { return is_cut_off_; }
-
- private:
-  absl::Span<const std::byte> NextPiece() override {
-    const absl::Span<const std::byte> piece = message_.Next();
-    is_cut_off_ = piece.empty() &&
-                  static_cast<uint64_t>(ByteCount()) < message_.total_bytes();
-    return piece;
-  }
-
-  ArrivingMessage& message_;
-  bool is_cut_off_ = false;
-};
-
-}  // namespace
 
 Status MessageTooLargeToSend(uint64_t bytes, uint64_t limit) {
   return Status(
@@ -94,16 +73,17 @@ bool DecodeUnusual(const BufferChain& chain,
 Arrival DecodeArriving(ArrivingMessage& arriving,
                        google::protobuf::MessageLite* message, Status* error) {
   const uint64_t bytes = arriving.total_bytes();
-  ArrivingInputStream stream(arriving);
-  // One that is cut off may be a shorter one, and lengths in it may be any.
-  const bool parsed =
-      message->ParseFromBoundedZeroCopyStream(&stream, static_cast<int>(bytes));
-  if (parsed) {
-    arriving.Next();  // its end: the memory is of no use any more
-    return Arrival::kParsed;
+  ArrivingParser parser(arriving);
+  try {
+    if (parser.Parse(*message)) {
+      arriving.Next();  // its end: the memory is of no use any more
+      return Arrival::kParsed;
+    }
+    *error = ParseFailure(bytes, *message);
+  } catch (const std::bad_alloc&) {
+    *error = NoMemoryToParse(bytes);
   }
-  *error = ParseFailure(bytes, *message);
-  return stream.is_cut_off() ? Arrival::kCutOff : Arrival::kMalformed;
+  return parser.is_cut_off() ? Arrival::kCutOff : Arrival::kMalformed;
 }
 
 }  // namespace rpc::internal

@@ -57,6 +57,7 @@ class EngineDevice final : public Device {
   uint32_t useful_inline_data() const override { return kMaxInlineBytes; }
   bool cpus_read() const override { return true; }
   unsigned int past_caches_flag() const override { return kSendPastCaches; }
+  uint32_t reserved_lkey() const override { return kReservedLkey; }
 
   void* AllocateMemory(size_t bytes, MemoryUse use) override;
   void FreeMemory(void* memory, size_t bytes) override;

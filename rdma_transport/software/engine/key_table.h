@@ -50,6 +50,8 @@ struct alignas(64) KeyEntry {
 static_assert(sizeof(KeyEntry) == 64);
 static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
+// Of all memory of this process (Device::reserved_lkey). Entry 0 is no key's.
+inline constexpr uint32_t kReservedLkey = 1;
 // In KeyEntry::access beside ibv_access_flags: a window, which is no lkey.
 inline constexpr uint32_t kWindowKey = 1u << 31;
 // Of ibv_access_flags, with which a peer changes memory: REMOTE_WRITE and

@@ -23,6 +23,13 @@ bool CheckLocalSges(const QpContext& qp, const SendWqe& wqe,
   return true;
 }
 
+// Where a READ stores it names memory by a key, or says that it is any.
+bool CheckReadSges(const QpContext& qp, const SendWqe& wqe,
+                   const ibv_sge* sges) {
+  if (wqe.sge_count == 1 && sges[0].lkey == kReservedLkey) return true;
+  return CheckLocalSges(qp, wqe, sges, IBV_ACCESS_LOCAL_WRITE);
+}
+
 // Whether the peer grants `needed` to the whole of the work request: SUCCESS,
 // or what the responder would answer.
 ibv_wc_status FindRemote(const QpContext& qp, const SendWqe& wqe,
@@ -97,9 +104,7 @@ StepResult Advance(const SendWqe& wqe, SendDetail& detail, uint64_t bytes,
 StepResult ReadStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
                     const ibv_sge* sges, uint64_t* budget_bytes) {
   if (wqe.byte_len == 0) return TouchPeer(qp, wqe);
-  if (!CheckLocalSges(qp, wqe, sges, IBV_ACCESS_LOCAL_WRITE)) {
-    return Fail(wqe, IBV_WC_LOC_PROT_ERR);
-  }
+  if (!CheckReadSges(qp, wqe, sges)) return Fail(wqe, IBV_WC_LOC_PROT_ERR);
   KeyRange range;
   const ibv_wc_status granted =
       FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_READ, &range);
