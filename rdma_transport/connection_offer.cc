@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "memory/copy_bytes.h"
 #include "rdma_transport/connection.h"
 #include "rdma_transport/wc_status.h"
 #include "rpc/logging.h"
@@ -15,9 +16,6 @@ namespace {
 // One READ moves at most this much, so that several overlap and other
 // connections' READs come in between.
 constexpr uint32_t kReadChunkBytes = 1u << 20;
-// Of so much at once the beginning is in no cache any more when the end has
-// come, as a rule: it goes past them, where a device can (docs/performance.md).
-constexpr uint64_t kFewestBytesPastCaches = 8 << 20;
 // What is parsed while it is read. Less is not worth it; of more, strings may
 // be longer than protobuf makes room for before it has seen them (50,000,000
 // bytes), and would be copied as they grow.
@@ -515,7 +513,7 @@ void Connection::PumpReads() {
       wr.num_sge = 1;
       wr.opcode = IBV_WR_RDMA_READ;
       wr.send_flags = IBV_SEND_SIGNALED;
-      if (chunk.whole_bytes >= kFewestBytesPastCaches) {
+      if (chunk.whole_bytes >= memory::kFewestBytesPastCaches) {
         wr.send_flags |= poller_->context().device()->past_caches_flag();
       }
       wr.wr.rdma.remote_addr = chunk.remote_address;

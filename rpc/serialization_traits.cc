@@ -16,7 +16,7 @@ Status ProtobufTraits::Serialize(const google::protobuf::MessageLite& message,
   }
   Buffer bytes = Buffer::FromHeap(size);
   Status error;
-  if (!SerializeTo(message, bytes.mutable_data(), size, &error)) return error;
+  if (!SerializeTo(message, bytes, &error)) return error;
   *buffer = ByteBuffer(BufferChain(std::move(bytes)));
   return Status();
 }

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "benchmark/benchmark.h"
-#include "rdma_transport/copy_bytes.h"
+#include "memory/copy_bytes.h"
 
 namespace {
 
@@ -64,9 +64,9 @@ void Sizes(benchmark::internal::Benchmark* benchmark) {
 }
 
 BENCHMARK(Copy<Memcpy>)->Apply(Sizes);
-BENCHMARK(Copy<rdma::CopyBytes>)->Apply(Sizes);
+BENCHMARK(Copy<memory::CopyBytes>)->Apply(Sizes);
 BENCHMARK(CopyThrough<Memcpy>)->Apply(LongSizes);
-BENCHMARK(CopyThrough<rdma::CopyBytes>)->Apply(LongSizes);
-BENCHMARK(CopyThrough<rdma::CopyPastCaches>)->Apply(LongSizes);
+BENCHMARK(CopyThrough<memory::CopyBytes>)->Apply(LongSizes);
+BENCHMARK(CopyThrough<memory::CopyPastCaches>)->Apply(LongSizes);
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "rpc/internal/arriving_parser.h"
 #include "rpc/internal/chain_input_stream.h"
+#include "rpc/internal/serialize_large.h"
 
 namespace rpc::internal {
 
@@ -34,6 +35,12 @@ Status NoMemoryToParse(uint64_t bytes) {
   return Status(
       StatusCode::RESOURCE_EXHAUSTED,
       absl::StrCat("no memory to parse a message of ", bytes, " bytes into"));
+}
+
+bool SerializePastCaches(const google::protobuf::MessageLite& message,
+                         Buffer& target) {
+  return SerializeLarge(message, {target.mutable_data(), target.size()},
+                        target.size(), [](size_t) {});
 }
 
 bool CheckAttachmentSize(uint64_t bytes, const Limits& limits, Status* error) {

@@ -28,6 +28,7 @@
 #include "absl/base/optimization.h"
 #include "absl/status/statusor.h"
 #include "google/protobuf/message_lite.h"
+#include "memory/copy_bytes.h"
 #include "rpc/buffer.h"
 #include "rpc/internal/protobuf_in_line.h"
 #include "rpc/status.h"
@@ -78,12 +79,20 @@ Status NoMemoryToParse(uint64_t bytes);
 // RESOURCE_EXHAUSTED, which names both sizes.
 bool CheckAttachmentSize(uint64_t bytes, const Limits& limits, Status* error);
 
-// False where the message did not fit its own size.
+// Of many megabytes.
+bool SerializePastCaches(const google::protobuf::MessageLite& message,
+                         Buffer& target);
+
+// False where the message did not fit its own size, which is the buffer's.
 inline bool SerializeTo(const google::protobuf::MessageLite& message,
-                        std::byte* target, size_t size, Status* error) {
-  auto* const begin = reinterpret_cast<uint8_t*>(target);
-  const uint8_t* const end = SerializeInLine(message, size, begin);
-  if (ABSL_PREDICT_TRUE(end == begin + size)) return true;
+                        Buffer& target, Status* error) {
+  const size_t size = target.size();
+  auto* const begin = reinterpret_cast<uint8_t*>(target.mutable_data());
+  const bool fits =
+      ABSL_PREDICT_TRUE(size < memory::kFewestBytesPastCaches)
+          ? SerializeInLine(message, size, begin) == begin + size
+          : SerializePastCaches(message, target);
+  if (ABSL_PREDICT_TRUE(fits)) return true;
   *error = MessageChangedWhileSent();
   return false;
 }
@@ -111,7 +120,7 @@ ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
       return true;
     }
   }
-  if (!SerializeTo(message, buffer->mutable_data(), size, error)) return false;
+  if (!SerializeTo(message, *buffer, error)) return false;
   frame.has_message = true;
   frame.message.Append(*std::move(buffer));
   return true;

@@ -1,12 +1,11 @@
 #include "rpc/internal/message_in_parts.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <cstddef>
 
 #include "absl/status/status.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream.h"
 #include "rpc/internal/message_codec.h"
+#include "rpc/internal/serialize_large.h"
 
 namespace rpc::internal {
 namespace {
@@ -15,46 +14,15 @@ namespace {
 constexpr size_t kSmallestPart = 256 << 10;
 constexpr size_t kMostParts = 16;
 
-// Hands out one buffer part by part, and tells of each when the next is asked
-// for: what protobuf has written before that stays as it is.
-class PartStream final : public google::protobuf::io::ZeroCopyOutputStream {
- public:
-  PartStream(Buffer& memory, GrowingMessage& growing)
-      : memory_(memory),
-        growing_(growing),
-        part_bytes_(std::max(memory.size() / kMostParts, kSmallestPart)) {}
-
-  bool Next(void** data, int* size) override {
-    const size_t part = std::min(part_bytes_, memory_.size() - given_);
-    if (part == 0) return false;
-    if (given_ > 0) growing_.SetWritten(given_);
-    *data = memory_.mutable_data() + given_;
-    *size = static_cast<int>(part);
-    given_ += part;
-    return true;
-  }
-  void BackUp(int count) override { given_ -= static_cast<size_t>(count); }
-  int64_t ByteCount() const override { return static_cast<int64_t>(given_); }
-
- private:
-  Buffer& memory_;
-  GrowingMessage& growing_;
-  const size_t part_bytes_;
-  size_t given_ = 0;
-};
-
 }  // namespace
 
 void MessageInParts::Write(const google::protobuf::MessageLite& message) {
-  PartStream parts(memory_, *growing_);
-  bool written;
-  {
-    google::protobuf::io::CodedOutputStream stream(&parts);
-    message.SerializeWithCachedSizes(&stream);
-    stream.Trim();
-    written = !stream.HadError();
-  }
-  if (written && parts.ByteCount() == static_cast<int64_t>(memory_.size())) {
+  const size_t part_bytes =
+      std::max(memory_.size() / kMostParts, kSmallestPart);
+  const bool written = SerializeLarge(
+      message, {memory_.mutable_data(), memory_.size()}, part_bytes,
+      [this](size_t bytes) { growing_->SetWritten(bytes); });
+  if (written) {
     growing_->SetWritten(memory_.size());
     return;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "memory/copy_bytes.h"
 #include "rdma_transport/software/engine/sge_copy.h"
 
 namespace rdma::soft {
@@ -116,7 +117,7 @@ StepResult ReadStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
       Resolve(qp, wqe, detail, range, bytes, /*writable=*/false, &from);
   if (found != StepResult::kDone) return found;
   if (wqe.passes_caches()) {
-    Scatter<CopyPastCaches>(sges, detail.bytes_done, from, bytes);
+    Scatter<memory::CopyPastCaches>(sges, detail.bytes_done, from, bytes);
   } else {
     Scatter(sges, detail.bytes_done, from, bytes);
   }

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "rdma_transport/copy_bytes.h"
+#include "memory/copy_bytes.h"
 #include "rdma_transport/software/engine/sge_copy.h"
 
 namespace rdma::soft {
@@ -171,7 +171,7 @@ bool Responder::ReceiveDescribed(Link* link, uint64_t word,
       link->rang()) [[unlikely]] {
     return false;
   }
-  CopyBytes(reinterpret_cast<std::byte*>(sge.addr), from, piece.bytes);
+  memory::CopyBytes(reinterpret_cast<std::byte*>(sge.addr), from, piece.bytes);
   if (link->PeerClosed()) [[unlikely]]
     return false;
   *budget_bytes -= piece.bytes;

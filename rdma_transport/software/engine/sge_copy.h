@@ -11,7 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "rdma_transport/copy_bytes.h"
+#include "memory/copy_bytes.h"
 
 namespace rdma::soft {
 
@@ -41,7 +41,8 @@ void ForEachPiece(const ibv_sge* sges, uint64_t offset, uint64_t bytes,
 }
 
 // To [offset, offset + bytes) of the list.
-template <void (*copy)(std::byte*, const std::byte*, size_t) = CopyBytes>
+template <void (*copy)(std::byte*, const std::byte*, size_t) =
+              memory::CopyBytes>
 void Scatter(const ibv_sge* sges, uint64_t offset, const std::byte* from,
              uint64_t bytes) {
   ForEachPiece(sges, offset, bytes, [&](std::byte* piece, uint64_t size) {
@@ -54,7 +55,7 @@ void Scatter(const ibv_sge* sges, uint64_t offset, const std::byte* from,
 inline void Gather(const ibv_sge* sges, uint64_t offset, std::byte* to,
                    uint64_t bytes) {
   ForEachPiece(sges, offset, bytes, [&](const std::byte* piece, uint64_t size) {
-    CopyBytes(to, piece, size);
+    memory::CopyBytes(to, piece, size);
     to += size;
   });
 }

@@ -1,4 +1,4 @@
-#include "rdma_transport/copy_bytes.h"
+#include "memory/copy_bytes.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -6,7 +6,7 @@
 #include <cstdint>
 #endif
 
-namespace rdma {
+namespace memory {
 
 #if defined(__x86_64__)
 namespace {
@@ -100,4 +100,4 @@ void CopyLong(std::byte* to, const std::byte* from, size_t bytes) {
 }
 #endif
 
-}  // namespace rdma
+}  // namespace memory

@@ -1,6 +1,6 @@
 // Every byte is copied, and no other one, whichever way it goes, and wherever
 // the two begin.
-#include "rdma_transport/copy_bytes.h"
+#include "memory/copy_bytes.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include "gtest/gtest.h"
 
-namespace rdma {
+namespace memory {
 namespace {
 
 constexpr size_t kRoom = 80;
@@ -81,4 +81,4 @@ TEST(CopyBytesTest, CopiesEverySizeByVectors) {
 }
 
 }  // namespace
-}  // namespace rdma
+}  // namespace memory

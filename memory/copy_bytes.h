@@ -8,15 +8,19 @@
 // stays so for all of a process's messages (docs/performance.md).
 //
 // Thread rule: none; pure functions.
-#ifndef VERBENA_RDMA_TRANSPORT_COPY_BYTES_H_
-#define VERBENA_RDMA_TRANSPORT_COPY_BYTES_H_
+#ifndef VERBENA_MEMORY_COPY_BYTES_H_
+#define VERBENA_MEMORY_COPY_BYTES_H_
 
 #include <cstddef>
 #include <cstring>
 
-namespace rdma {
+namespace memory {
 
 inline constexpr size_t kLeastVectorBytes = 2048;
+
+// Of so much at once the beginning is in no cache any more when the end has
+// come, as a rule: it goes past them (docs/performance.md).
+inline constexpr size_t kFewestBytesPastCaches = 8 << 20;
 
 // The way of long copies: of up to some 256 KiB, for none bypasses the caches.
 void CopyLong(std::byte* to, const std::byte* from, size_t bytes);
@@ -40,6 +44,6 @@ void CopyPastCaches(std::byte* to, const std::byte* from, size_t bytes);
 // REQUIRES: bytes >= kLeastVectorBytes.
 bool CopyByVectors(std::byte* to, const std::byte* from, size_t bytes);
 
-}  // namespace rdma
+}  // namespace memory
 
-#endif  // VERBENA_RDMA_TRANSPORT_COPY_BYTES_H_
+#endif  // VERBENA_MEMORY_COPY_BYTES_H_
