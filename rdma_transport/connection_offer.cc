@@ -318,9 +318,10 @@ void Connection::StartRead(const FrameView& view, rpc::Buffer&& buffer,
   }
   is_plain_ = false;
   using Turn = MessagesBeingRead::Turn;
-  const Turn turn = MayArrive(view, call, *read) && waiting_reads_.empty()
-                        ? NextTurn()
-                        : Turn::kNever;
+  // Not before what waits for memory.
+  const bool may_turn = waiting_reads_.empty() || waiting_reads_.back().for_turn;
+  const Turn turn =
+      may_turn && MayArrive(view, call, *read) ? NextTurn() : Turn::kNever;
   if (turn == Turn::kLater && !is_client_) return AwaitTurn(std::move(read));
   if (waiting_reads_.empty() &&
       ((turn == Turn::kNow && StartArriving(call, *read)) ||
