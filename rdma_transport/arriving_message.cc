@@ -139,10 +139,11 @@ ArrivingMessage::Room ArrivingMessage::NextRoom() {
   absl::MutexLock lock(&mutex_);
   // The ring's come behind a string's when those have come.
   if (storing_ > 0) return {};
-  const uint64_t ahead = can_read_into() && given_back_ == 0 ? 1 : kChunks;
-  if (added_ >= given_back_ + ahead) return {};
+  const bool is_look = can_read_into() && given_back_ == 0;
+  if (added_ >= given_back_ + (is_look ? 1 : kChunks)) return {};
   const size_t place = added_ % kChunks;
-  return {memory_.mutable_data() + place * kChunkBytes, kChunkBytes,
+  return {memory_.mutable_data() + place * kChunkBytes,
+          is_look ? kLookBytes : kChunkBytes,
           RegisteredMemory::LkeyOf(memory_), kBytes};
 }
 

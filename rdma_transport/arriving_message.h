@@ -49,6 +49,9 @@ class ArrivingMessage final
   static constexpr size_t kChunks = 4;
   static constexpr uint32_t kChunkBytes = 256 << 10;
   static constexpr size_t kBytes = kChunks * kChunkBytes;
+  // The first chunk, where strings can be read to where they belong: most of a
+  // message may be one that begins there.
+  static constexpr uint32_t kLookBytes = 16 << 10;
 
   // `memory`: kBytes of it, registered. `reserved_lkey`: Device's. REQUIRES:
   // `poller` and `owner` stay until the parser is through; see StopParsing.

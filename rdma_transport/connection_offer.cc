@@ -20,6 +20,7 @@ constexpr uint32_t kReadChunkBytes = 1u << 20;
 // be longer than protobuf makes room for before it has seen them (50,000,000
 // bytes), and would be copied as they grow.
 constexpr uint64_t kFewestArrivingBytes = 4 << 20;
+constexpr uint64_t kFewestArrivingInPlaceBytes = 1 << 20;
 // Where they are read to where they belong, protobuf's messages end here.
 constexpr uint64_t kMostArrivingBytes = 50'000'000;
 constexpr uint64_t kMostArrivingInPlaceBytes = (uint64_t{1} << 31) - 1;
@@ -354,12 +355,14 @@ bool Connection::MayDeliverArriving(const FrameView& view, const Call& call,
 bool Connection::MayArrive(const FrameView& view, const Call& call,
                            const IncomingRead& read) const {
   const HeldFrame& held = *read.held();
-  const uint64_t most = poller_->context().device()->reserved_lkey() != 0
-                            ? kMostArrivingInPlaceBytes
-                            : kMostArrivingBytes;
+  const bool in_place = poller_->context().device()->reserved_lkey() != 0;
+  const uint64_t fewest =
+      in_place ? kFewestArrivingInPlaceBytes : kFewestArrivingBytes;
+  const uint64_t most =
+      in_place ? kMostArrivingInPlaceBytes : kMostArrivingBytes;
   return view.has(kEnd) && !view.has(kAttachmentOffer) &&
          (is_client_ ? MayDeliverArriving(view, call, held) : held.opens) &&
-         read.message_bytes() >= kFewestArrivingBytes &&
+         read.message_bytes() >= fewest &&
          read.message_bytes() <= most && delivery_->TakesArriving(call);
 }
 
