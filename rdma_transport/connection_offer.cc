@@ -20,7 +20,7 @@ constexpr uint32_t kReadChunkBytes = 1u << 20;
 // be longer than protobuf makes room for before it has seen them (50,000,000
 // bytes), and would be copied as they grow.
 constexpr uint64_t kFewestArrivingBytes = 4 << 20;
-constexpr uint64_t kFewestArrivingInPlaceBytes = 1 << 20;
+constexpr uint64_t kFewestArrivingInPlaceBytes = 512 << 10;
 // Where they are read to where they belong, protobuf's messages end here.
 constexpr uint64_t kMostArrivingBytes = 50'000'000;
 constexpr uint64_t kMostArrivingInPlaceBytes = (uint64_t{1} << 31) - 1;

@@ -34,7 +34,7 @@ namespace rpc::internal {
 class ArrivingParser {
  public:
   // Shorter strings are copied.
-  static constexpr size_t kFewestBytesInPlace = 256 << 10;
+  static constexpr size_t kFewestBytesInPlace = 128 << 10;
 
   explicit ArrivingParser(ArrivingMessage& arriving) : stream_(arriving) {}
 
