@@ -441,7 +441,7 @@ absl::StatusOr<rpc::Buffer> Endpoint::AllocateBuffer(size_t bytes) {
 }
 
 std::shared_ptr<rpc::GrowingMessage> Endpoint::GrowMessage(size_t bytes) {
-  return rdma::GrowMessage(*poller_->poller, poller_, bytes);
+  return rdma::GrowMessage(*poller_->poller, Sender::kClient, poller_, bytes);
 }
 
 void Endpoint::SetState(rpc::ConnectivityState state) {

@@ -36,10 +36,13 @@ class GrowingMessageOwner {
   ~GrowingMessageOwner() = default;
 };
 
-// Null where peers have other large messages of the poller's to read: then
-// nobody is idle while this one is written, and parts only cost frames.
+// Null where it is too small to be worth it, or where peers have other large
+// messages of the poller's to read: then nobody is idle while this one is
+// written, and parts only cost frames.
+enum class Sender { kClient, kServer };
 std::shared_ptr<rpc::GrowingMessage> GrowMessage(
-    Poller& poller, std::shared_ptr<void> keep_alive, uint64_t total);
+    Poller& poller, Sender sender, std::shared_ptr<void> keep_alive,
+    uint64_t total);
 
 class GrowingMessage final
     : public rpc::GrowingMessage,
@@ -47,10 +50,11 @@ class GrowingMessage final
  public:
   // REQUIRES: `keep_alive` keeps `poller`, or the writer's call does.
   GrowingMessage(Poller* poller, std::shared_ptr<void> keep_alive,
-                 uint64_t total)
-      : poller_(poller), keep_alive_(std::move(keep_alive)), total_(total) {}
+                 uint64_t total);
+  ~GrowingMessage() override;
 
   void SetWritten(uint64_t bytes) override;
+  void SetAllWritten(rpc::NextWait next_wait) override;
   void Fail(const absl::Status& why) override;
 
   uint64_t total() const { return total_; }
@@ -70,9 +74,15 @@ class GrowingMessage final
   bool part_waits = false;
 
  private:
+  // Driver: what is there.
+  void Offer();
+  // The writer comes for the poller again soon.
+  void SetAtWork(bool at_work);
+
   Poller* const poller_;
   const std::shared_ptr<void> keep_alive_;
   const uint64_t total_;
+  bool at_work_ = false;  // the writer's
   std::atomic<uint64_t> written_{0};
   absl::Status failure_;
   GrowingMessageOwner* owner_ = nullptr;

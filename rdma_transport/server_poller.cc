@@ -277,7 +277,7 @@ absl::StatusOr<rpc::Buffer> ServerPoller::AllocateBuffer(size_t bytes) {
 
 // The server's pollers outlive its calls.
 std::shared_ptr<rpc::GrowingMessage> ServerPoller::GrowMessage(size_t bytes) {
-  return rdma::GrowMessage(*poller_->poller, nullptr, bytes);
+  return rdma::GrowMessage(*poller_->poller, Sender::kServer, nullptr, bytes);
 }
 
 std::string ServerPoller::device() const {

@@ -62,6 +62,18 @@ struct CallHandle {
 // What a transport wants in front of a small message, at most.
 inline constexpr size_t kSmallMessageRoom = 32;
 
+// Who drives the transport once a call has begun; what spares handing it over.
+enum class NextWait : uint8_t {
+  kUnknown,
+  // Threads in WaitAsGuest, one of which comes soon: nobody else hears of this
+  // call, and so nobody else need be called to drive until then.
+  kAsGuest,
+  // The calling thread calls Wait right after this, whatever became of the
+  // call, and waits for nothing else before: the transport may stay this
+  // thread's in between.
+  kAtOnce,
+};
+
 // A message that travels while it is still being written: the peer fetches what
 // is there, and so sending takes the longer of the two times instead of both.
 // The writer's, from any thread.
@@ -73,6 +85,8 @@ class GrowingMessage {
   // or with Fail. The writer keeps its transport meanwhile, as by a call that
   // is not over for rpc/.
   virtual void SetWritten(uint64_t bytes) = 0;
+  // All of them. `next_wait`: of the thread, as in CallOptions.
+  virtual void SetAllWritten(NextWait next_wait) = 0;
   // It will never be complete: its call ends with `why` (not OK) on both sides.
   virtual void Fail(const absl::Status& why) = 0;
 };
@@ -396,18 +410,6 @@ struct TransportOptions {
 // deadline) or ends with UNAVAILABLE when connecting fails. kDefault is what
 // the channel's configuration says, and else kNo.
 enum class WaitForReady : uint8_t { kDefault, kNo, kYes };
-
-// Who drives the transport once a call has begun; what spares handing it over.
-enum class NextWait : uint8_t {
-  kUnknown,
-  // Threads in WaitAsGuest, one of which comes soon: nobody else hears of this
-  // call, and so nobody else need be called to drive until then.
-  kAsGuest,
-  // The calling thread calls Wait right after StartCall, whatever became of the
-  // call, and waits for nothing else before: the transport may stay this
-  // thread's in between.
-  kAtOnce,
-};
 
 // absl::InfiniteFuture(), for members that begin so and are copied soon after:
 // in memory, so that it is stored in one piece, as it is loaded to be copied. A

@@ -133,7 +133,7 @@ ClientUnaryCall::StartInParts(const CallOptions& options, OutgoingFrame&& frame,
   left_to_others.next_wait = NextWait::kUnknown;
   const CallHandle handle =
       context_->transport_->StartCall(left_to_others, std::move(frame), this);
-  rest.Write(*request.lite());
+  rest.Write(*request.lite(), options.next_wait);
   return handle;
 }
 

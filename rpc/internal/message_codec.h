@@ -67,8 +67,9 @@ struct EncodeLimits {
   }
 };
 
-// What is worth sending while it is written; see docs/defaults.md.
-inline constexpr size_t kFewestBytesInParts = 6 << 20;
+// What may be worth sending while it is written: the transport has limits of its
+// own (docs/defaults.md).
+inline constexpr size_t kFewestBytesInParts = 1 << 20;
 
 Status MessageTooLargeToSend(uint64_t bytes, uint64_t limit);
 Status MessageChangedWhileSent();

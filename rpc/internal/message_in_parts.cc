@@ -16,14 +16,15 @@ constexpr size_t kMostParts = 16;
 
 }  // namespace
 
-void MessageInParts::Write(const google::protobuf::MessageLite& message) {
+void MessageInParts::Write(const google::protobuf::MessageLite& message,
+                           NextWait next_wait) {
   const size_t part_bytes =
       std::max(memory_.size() / kMostParts, kSmallestPart);
   const bool written = SerializeLarge(
       message, {memory_.mutable_data(), memory_.size()}, part_bytes,
       [this](size_t bytes) { growing_->SetWritten(bytes); });
   if (written) {
-    growing_->SetWritten(memory_.size());
+    growing_->SetAllWritten(next_wait);
     return;
   }
   const Status error = MessageChangedWhileSent();

@@ -6,7 +6,7 @@
 //   if (frame.growing != nullptr) {
 //     MessageInParts rest(frame);
 //     transport->Send(call, std::move(frame));
-//     rest.Write(request);
+//     rest.Write(request, NextWait::kUnknown);
 //   }
 //
 // Thread rule: one thread; the message belongs to the caller and must not
@@ -31,7 +31,8 @@ class MessageInParts {
 
   // Serializes the message whose ByteSizeLong EncodeMessage asked for. Where it
   // is another one by now, its call ends with INTERNAL.
-  void Write(const google::protobuf::MessageLite& message);
+  // `next_wait`: of the thread, once it is written.
+  void Write(const google::protobuf::MessageLite& message, NextWait next_wait);
 
  private:
   const std::shared_ptr<GrowingMessage> growing_;

@@ -157,7 +157,7 @@ ABSL_ATTRIBUTE_NOINLINE void ServerCall::RespondInParts(
     OutgoingFrame& frame, const google::protobuf::MessageLite& response) {
   MessageInParts rest(frame);
   core_->transport->Send(handle_, std::move(frame));
-  rest.Write(response);
+  rest.Write(response, NextWait::kUnknown);
 }
 
 void ServerCall::RespondUnusually(const Status& status,

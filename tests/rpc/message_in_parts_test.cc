@@ -34,6 +34,7 @@ class WatchedMessage final : public GrowingMessage {
     EXPECT_EQ(std::memcmp(memory_, expected_.data(), bytes), 0)
         << "of the first " << bytes;
   }
+  void SetAllWritten(NextWait) override { SetWritten(expected_.size()); }
   void Fail(const absl::Status& why) override { failure = why; }
 
   bool complete() const { return written == expected_.size(); }
