@@ -143,8 +143,8 @@ ArrivingMessage::Room ArrivingMessage::NextRoom() {
   if (added_ >= given_back_ + (is_look ? 1 : kChunks)) return {};
   const size_t place = added_ % kChunks;
   return {memory_.mutable_data() + place * kChunkBytes,
-          is_look ? kLookBytes : kChunkBytes,
-          RegisteredMemory::LkeyOf(memory_), kBytes};
+          is_look ? kLookBytes : kChunkBytes, RegisteredMemory::LkeyOf(memory_),
+          kBytes};
 }
 
 void ArrivingMessage::AddChunk(uint32_t bytes) {

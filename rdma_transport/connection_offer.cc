@@ -320,7 +320,8 @@ void Connection::StartRead(const FrameView& view, rpc::Buffer&& buffer,
   is_plain_ = false;
   using Turn = MessagesBeingRead::Turn;
   // Not before what waits for memory.
-  const bool may_turn = waiting_reads_.empty() || waiting_reads_.back().for_turn;
+  const bool may_turn =
+      waiting_reads_.empty() || waiting_reads_.back().for_turn;
   const Turn turn =
       may_turn && MayArrive(view, call, *read) ? NextTurn() : Turn::kNever;
   if (turn == Turn::kLater && !is_client_) return AwaitTurn(std::move(read));
@@ -362,8 +363,8 @@ bool Connection::MayArrive(const FrameView& view, const Call& call,
       in_place ? kMostArrivingInPlaceBytes : kMostArrivingBytes;
   return view.has(kEnd) && !view.has(kAttachmentOffer) &&
          (is_client_ ? MayDeliverArriving(view, call, held) : held.opens) &&
-         read.message_bytes() >= fewest &&
-         read.message_bytes() <= most && delivery_->TakesArriving(call);
+         read.message_bytes() >= fewest && read.message_bytes() <= most &&
+         delivery_->TakesArriving(call);
 }
 
 MessagesBeingRead::Turn Connection::NextTurn() const {

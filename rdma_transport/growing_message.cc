@@ -25,8 +25,8 @@ std::shared_ptr<rpc::GrowingMessage> GrowMessage(
                                           total);
 }
 
-GrowingMessage::GrowingMessage(Poller* poller,
-                               std::shared_ptr<void> keep_alive, uint64_t total)
+GrowingMessage::GrowingMessage(Poller* poller, std::shared_ptr<void> keep_alive,
+                               uint64_t total)
     : poller_(poller), keep_alive_(std::move(keep_alive)), total_(total) {
   SetAtWork(true);
 }

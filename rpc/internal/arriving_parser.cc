@@ -116,8 +116,8 @@ bool ArrivingParser::Parse(MessageLite& message) {
   const bool in_place =
       stream_.can_read_into() && message.GetArena() == nullptr;
   auto* const full = in_place ? dynamic_cast<Message*>(&message) : nullptr;
-  const bool merged = full != nullptr ? Merge(*full, total, 0)
-                                      : MergeAsUsual(message, total);
+  const bool merged =
+      full != nullptr ? Merge(*full, total, 0) : MergeAsUsual(message, total);
   return merged && message.IsInitialized();
 }
 
@@ -153,9 +153,8 @@ bool ArrivingParser::Merge(Message& message, int64_t end, int depth) {
                                ? reflection.AddMessage(&message, &field)
                                : reflection.MutableMessage(&message, &field);
     const int64_t inner_end = found.content + found.bytes;
-    const bool merged = depth < kMostDepth
-                            ? Merge(*inner, inner_end, depth + 1)
-                            : MergeAsUsual(*inner, inner_end);
+    const bool merged = depth < kMostDepth ? Merge(*inner, inner_end, depth + 1)
+                                           : MergeAsUsual(*inner, inner_end);
     if (!merged) return false;
     stream_.set_end(end);
   }
@@ -205,9 +204,8 @@ ArrivingParser::LongField ArrivingParser::FindLongField(
     }
     // It reaches to the end of what there is, or beyond.
     const auto after = content + static_cast<int64_t>(bytes);
-    const FieldDescriptor* const field =
-        type.FindFieldByNumber(WireFormatLite::GetTagFieldNumber(
-            static_cast<uint32_t>(tag)));
+    const FieldDescriptor* const field = type.FindFieldByNumber(
+        WireFormatLite::GetTagFieldNumber(static_cast<uint32_t>(tag)));
     const bool fits =
         field != nullptr && bytes - rest.size() >= kFewestBytesInPlace &&
         WireFormatLite::GetTagWireType(static_cast<uint32_t>(tag)) ==
@@ -224,16 +222,15 @@ bool ArrivingParser::ReadString(Message& message, const FieldDescriptor& field,
                                 size_t bytes) {
   std::string& string = MutableString(message, field);
   ResizeUninitialized(string, bytes);
-  if (!stream_.ReadInto(absl::MakeSpan(
-          reinterpret_cast<std::byte*>(string.data()), bytes))) {
+  if (!stream_.ReadInto(
+          absl::MakeSpan(reinterpret_cast<std::byte*>(string.data()), bytes))) {
     string.clear();
     return false;
   }
   return !MustBeUtf8(field) ||
-         WireFormatLite::VerifyUtf8String(string.data(),
-                                          static_cast<int>(bytes),
-                                          WireFormatLite::PARSE,
-                                          field.full_name().c_str());
+         WireFormatLite::VerifyUtf8String(
+             string.data(), static_cast<int>(bytes), WireFormatLite::PARSE,
+             field.full_name().c_str());
 }
 
 }  // namespace rpc::internal

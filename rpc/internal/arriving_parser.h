@@ -8,9 +8,9 @@
 // and parsing goes on behind it. That is the same message, for what protobuf
 // merges piece by piece, split between fields, it would have parsed as one
 // (protobuf.dev, "Last One Wins"). Strings in messages within the message are
-// found, too, but in maps, groups, extensions and unknown fields, behind a field
-// that begins across two pieces, and of messages on an arena: those protobuf
-// copies.
+// found, too, but in maps, groups, extensions and unknown fields, behind a
+// field that begins across two pieces, and of messages on an arena: those
+// protobuf copies.
 //
 //   ArrivingParser parser(arriving);
 //   if (!parser.Parse(message)) ... parser.is_cut_off() ...

@@ -67,8 +67,8 @@ struct EncodeLimits {
   }
 };
 
-// What may be worth sending while it is written: the transport has limits of its
-// own (docs/defaults.md).
+// What may be worth sending while it is written: the transport has limits of
+// its own (docs/defaults.md).
 inline constexpr size_t kFewestBytesInParts = 1 << 20;
 
 Status MessageTooLargeToSend(uint64_t bytes, uint64_t limit);
@@ -89,10 +89,9 @@ inline bool SerializeTo(const google::protobuf::MessageLite& message,
                         Buffer& target, Status* error) {
   const size_t size = target.size();
   auto* const begin = reinterpret_cast<uint8_t*>(target.mutable_data());
-  const bool fits =
-      ABSL_PREDICT_TRUE(size < memory::kFewestBytesPastCaches)
-          ? SerializeInLine(message, size, begin) == begin + size
-          : SerializePastCaches(message, target);
+  const bool fits = ABSL_PREDICT_TRUE(size < memory::kFewestBytesPastCaches)
+                        ? SerializeInLine(message, size, begin) == begin + size
+                        : SerializePastCaches(message, target);
   if (ABSL_PREDICT_TRUE(fits)) return true;
   *error = MessageChangedWhileSent();
   return false;

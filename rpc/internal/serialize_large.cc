@@ -16,7 +16,8 @@ constexpr size_t kPieceBytes = 64 << 10;
 
 // Hands out one piece of memory bit by bit, and tells of what is there when the
 // next one is asked for: what protobuf has written before that stays as it is.
-class OneMemoryStream final : public google::protobuf::io::ZeroCopyOutputStream {
+class OneMemoryStream final
+    : public google::protobuf::io::ZeroCopyOutputStream {
  public:
   OneMemoryStream(absl::Span<std::byte> memory, size_t part_bytes,
                   absl::FunctionRef<void(size_t)> on_written)

@@ -41,8 +41,8 @@ void ForEachPiece(const ibv_sge* sges, uint64_t offset, uint64_t bytes,
 }
 
 // To [offset, offset + bytes) of the list.
-template <void (*copy)(std::byte*, const std::byte*, size_t) =
-              memory::CopyBytes>
+template <void (*copy)(std::byte*, const std::byte*,
+                       size_t) = memory::CopyBytes>
 void Scatter(const ibv_sge* sges, uint64_t offset, const std::byte* from,
              uint64_t bytes) {
   ForEachPiece(sges, offset, bytes, [&](std::byte* piece, uint64_t size) {
