@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "google/protobuf/wire_format_lite.h"
 #include "rpc/internal/resize_uninitialized.h"
@@ -46,10 +47,15 @@ bool MustBeUtf8(const FieldDescriptor& field) {
          field.file()->syntax() == FileDescriptor::SYNTAX_PROTO3;
 }
 
-// A varint of at most 64 bits; false where it goes on behind the bytes.
-bool TakeVarint(absl::Span<const std::byte>* bytes, uint64_t* value) {
+// As long as protobuf takes tags and lengths, and values.
+constexpr size_t kMostTagBytes = 5;
+constexpr size_t kMostVarintBytes = 10;
+
+// False where it goes on behind the bytes, or is longer than it may be.
+bool TakeVarint(absl::Span<const std::byte>* bytes, size_t most_bytes,
+                uint64_t* value) {
   *value = 0;
-  for (size_t i = 0; i < bytes->size() && i < 10; ++i) {
+  for (size_t i = 0; i < bytes->size() && i < most_bytes; ++i) {
     const auto byte = static_cast<uint8_t>((*bytes)[i]);
     *value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
     if (byte < 0x80) {
@@ -58,6 +64,38 @@ bool TakeVarint(absl::Span<const std::byte>* bytes, uint64_t* value) {
     }
   }
   return false;
+}
+
+// What is in front of a field's value, where that has a length, or the whole of
+// a varint.
+struct FieldHead {
+  int number = 0;
+  bool is_delimited = false;
+  uint64_t bytes = 0;  // of what follows
+};
+
+// False where there is less of it than that, or no such field.
+bool TakeHead(absl::Span<const std::byte>* bytes, FieldHead* head) {
+  uint64_t tag;
+  if (!TakeVarint(bytes, kMostTagBytes, &tag) || tag > UINT32_MAX) return false;
+  head->number = WireFormatLite::GetTagFieldNumber(static_cast<uint32_t>(tag));
+  switch (WireFormatLite::GetTagWireType(static_cast<uint32_t>(tag))) {
+    case WireFormatLite::WIRETYPE_VARINT: {
+      uint64_t value;
+      return TakeVarint(bytes, kMostVarintBytes, &value);
+    }
+    case WireFormatLite::WIRETYPE_FIXED64:
+      head->bytes = 8;
+      return true;
+    case WireFormatLite::WIRETYPE_FIXED32:
+      head->bytes = 4;
+      return true;
+    case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
+      head->is_delimited = true;
+      return TakeVarint(bytes, kMostTagBytes, &head->bytes);
+    default:
+      return false;
+  }
 }
 
 }  // namespace
@@ -91,6 +129,7 @@ bool ArrivingParser::Stream::Skip(int count) {
 
 absl::Span<const std::byte> ArrivingParser::Stream::Peek() {
   if (position_ == end_) return {};
+  if (left_.empty()) left_ = std::exchange(next_, {});
   if (left_.empty()) {
     left_ = arriving_.Next();
     is_cut_off_ = left_.empty();
@@ -99,12 +138,28 @@ absl::Span<const std::byte> ArrivingParser::Stream::Peek() {
       std::min(left_.size(), static_cast<size_t>(end_ - position_)));
 }
 
+bool ArrivingParser::Stream::Join() {
+  const size_t left = left_.size();
+  if (static_cast<size_t>(end_ - position_) <= left) return false;
+  if (left_.data() != joint_) std::copy_n(left_.data(), left, joint_);
+  const absl::Span<const std::byte> piece =
+      next_.empty() ? arriving_.Next() : next_;
+  is_cut_off_ = piece.empty();
+  const size_t joined = std::min(kMostJoined, piece.size());
+  std::copy_n(piece.data(), joined, joint_ + left);
+  left_ = {joint_, left + joined};
+  next_ = piece.subspan(joined);
+  return !is_cut_off_;
+}
+
 bool ArrivingParser::Stream::ReadInto(absl::Span<std::byte> to) {
   position_ += static_cast<int64_t>(to.size());
-  const size_t here = std::min(left_.size(), to.size());
-  std::copy_n(left_.data(), here, to.data());
-  left_.remove_prefix(here);
-  to.remove_prefix(here);
+  for (absl::Span<const std::byte>* const here : {&left_, &next_}) {
+    const size_t bytes = std::min(here->size(), to.size());
+    std::copy_n(here->data(), bytes, to.data());
+    here->remove_prefix(bytes);
+    to.remove_prefix(bytes);
+  }
   if (to.empty() || arriving_.ReadInto(to)) return true;
   is_cut_off_ = true;
   return false;
@@ -118,7 +173,7 @@ bool ArrivingParser::Parse(MessageLite& message) {
   auto* const full = in_place ? dynamic_cast<Message*>(&message) : nullptr;
   const bool merged =
       full != nullptr ? Merge(*full, total, 0) : MergeAsUsual(message, total);
-  return merged && message.IsInitialized();
+  return merged && message.IsInitializedWithErrors();
 }
 
 bool ArrivingParser::MergeAsUsual(MessageLite& message, int64_t end) {
@@ -165,56 +220,44 @@ bool ArrivingParser::Merge(Message& message, int64_t end, int depth) {
 ArrivingParser::LongField ArrivingParser::FindLongField(
     const Descriptor& type) {
   const int64_t begin = stream_.ByteCount();
-  const int64_t end = stream_.end();
-  const absl::Span<const std::byte> piece = stream_.Peek();
-  // Protobuf says what is wrong with a message.
-  const LongField none = {.begin = end};
+  absl::Span<const std::byte> piece = stream_.Peek();
   absl::Span<const std::byte> rest = piece;
   const auto place = [&] {
     return begin + static_cast<int64_t>(piece.size() - rest.size());
   };
   for (;;) {
     const int64_t field_begin = place();
-    uint64_t tag;
-    if (!TakeVarint(&rest, &tag) || tag > UINT32_MAX) return none;
-    uint64_t bytes = 0;
-    switch (WireFormatLite::GetTagWireType(static_cast<uint32_t>(tag))) {
-      case WireFormatLite::WIRETYPE_VARINT: {
-        uint64_t value;
-        if (!TakeVarint(&rest, &value)) return none;
-        break;
-      }
-      case WireFormatLite::WIRETYPE_FIXED64:
-        bytes = 8;
-        break;
-      case WireFormatLite::WIRETYPE_FIXED32:
-        bytes = 4;
-        break;
-      case WireFormatLite::WIRETYPE_LENGTH_DELIMITED:
-        if (!TakeVarint(&rest, &bytes)) return none;
-        break;
-      default:
-        return none;
+    const size_t left = rest.size();
+    FieldHead head;
+    if (!TakeHead(&rest, &head)) {
+      // Protobuf says what is wrong with a message.
+      if (left > Stream::kMostJoined) return {.begin = stream_.end()};
+      // It is cut, perhaps.
+      if (field_begin > begin) return {.begin = field_begin};
+      if (!stream_.Join()) return {.begin = stream_.end()};
+      piece = rest = stream_.Peek();
+      continue;
     }
     const int64_t content = place();
-    if (bytes > static_cast<uint64_t>(end - content)) return none;
-    if (bytes < rest.size()) {
-      rest.remove_prefix(bytes);
+    if (head.bytes > static_cast<uint64_t>(stream_.end() - content)) {
+      return {.begin = stream_.end()};
+    }
+    if (head.bytes < rest.size()) {
+      rest.remove_prefix(head.bytes);
       continue;
     }
     // It reaches to the end of what there is, or beyond.
-    const auto after = content + static_cast<int64_t>(bytes);
-    const FieldDescriptor* const field = type.FindFieldByNumber(
-        WireFormatLite::GetTagFieldNumber(static_cast<uint32_t>(tag)));
-    const bool fits =
-        field != nullptr && bytes - rest.size() >= kFewestBytesInPlace &&
-        WireFormatLite::GetTagWireType(static_cast<uint32_t>(tag)) ==
-            WireFormatLite::WIRETYPE_LENGTH_DELIMITED &&
-        !field->is_map() &&
-        (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING ||
-         field->type() == FieldDescriptor::TYPE_MESSAGE);
-    if (!fits) return {.begin = after};
-    return {field, field_begin, content, static_cast<int64_t>(bytes)};
+    const auto bytes = static_cast<int64_t>(head.bytes);
+    const bool is_long =
+        head.is_delimited && head.bytes - rest.size() >= fewest_bytes_in_place_;
+    const FieldDescriptor* const field =
+        is_long ? type.FindFieldByNumber(head.number) : nullptr;
+    if (field == nullptr || field->is_map() ||
+        (field->cpp_type() != FieldDescriptor::CPPTYPE_STRING &&
+         field->type() != FieldDescriptor::TYPE_MESSAGE)) {
+      return {.begin = content + bytes};
+    }
+    return {field, field_begin, content, bytes};
   }
 }
 

@@ -8,9 +8,8 @@
 // and parsing goes on behind it. That is the same message, for what protobuf
 // merges piece by piece, split between fields, it would have parsed as one
 // (protobuf.dev, "Last One Wins"). Strings in messages within the message are
-// found, too, but in maps, groups, extensions and unknown fields, behind a
-// field that begins across two pieces, and of messages on an arena: those
-// protobuf copies.
+// found, too, but in maps, groups, extensions and unknown fields, and of
+// messages on an arena: those protobuf copies.
 //
 //   ArrivingParser parser(arriving);
 //   if (!parser.Parse(message)) ... parser.is_cut_off() ...
@@ -36,7 +35,9 @@ class ArrivingParser {
   // Shorter strings are copied.
   static constexpr size_t kFewestBytesInPlace = 128 << 10;
 
-  explicit ArrivingParser(ArrivingMessage& arriving) : stream_(arriving) {}
+  explicit ArrivingParser(ArrivingMessage& arriving,
+                          size_t fewest_bytes_in_place = kFewestBytesInPlace)
+      : fewest_bytes_in_place_(fewest_bytes_in_place), stream_(arriving) {}
 
   // `message`'s former content is gone. False where the bytes are no complete
   // message of this type, or did not all come. May throw std::bad_alloc.
@@ -60,6 +61,11 @@ class ArrivingParser {
     int64_t end() const { return end_; }
     // What there is of the current piece, or of the next one, up to the end.
     absl::Span<const std::byte> Peek();
+    // Puts what is left of the current piece, at most kMostJoined bytes, and
+    // the beginning of the next one side by side. False: there is none, or it
+    // is behind the end.
+    static constexpr size_t kMostJoined = 16;
+    bool Join();
     // False where the rest does not come.
     bool ReadInto(absl::Span<std::byte> to);
     bool is_cut_off() const { return is_cut_off_; }
@@ -69,6 +75,8 @@ class ArrivingParser {
    private:
     ArrivingMessage& arriving_;
     absl::Span<const std::byte> left_;  // of the last piece
+    absl::Span<const std::byte> next_;  // what is behind left_, if in joint_
+    std::byte joint_[2 * kMostJoined];
     int64_t position_ = 0;
     int64_t end_ = 0;
     bool is_cut_off_ = false;
@@ -91,6 +99,7 @@ class ArrivingParser {
   bool ReadString(google::protobuf::Message& message,
                   const google::protobuf::FieldDescriptor& field, size_t bytes);
 
+  const size_t fewest_bytes_in_place_;
   Stream stream_;
 };
 

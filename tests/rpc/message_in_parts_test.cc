@@ -81,7 +81,7 @@ class MessageInPartsTest : public ::testing::Test {
   }
   void EncodeAndWrite(const google::protobuf::MessageLite& message) {
     ASSERT_TRUE(Encode(message));
-    MessageInParts(frame_).Write(message);
+    MessageInParts(frame_).Write(message, NextWait::kUnknown);
     EXPECT_TRUE(growing().complete());
     EXPECT_TRUE(growing().failure.ok()) << growing().failure;
     EXPECT_EQ(frame_.message.ToString(), memory_.expected);
@@ -146,7 +146,7 @@ TEST_F(MessageInPartsTest, OneThatHasBecomeLongerFails) {
   ASSERT_TRUE(Encode(message));
   message.mutable_payload()->append(1000, 'x');
   growing().compares = false;  // its length stands in front
-  MessageInParts(frame_).Write(message);
+  MessageInParts(frame_).Write(message, NextWait::kUnknown);
   EXPECT_EQ(growing().failure.code(), absl::StatusCode::kInternal);
   EXPECT_FALSE(growing().complete());
 }
@@ -157,7 +157,7 @@ TEST_F(MessageInPartsTest, OneThatHasBecomeShorterFails) {
   ASSERT_TRUE(Encode(message));
   message.mutable_payload()->resize(6 << 20);
   growing().compares = false;  // its length stands in front
-  MessageInParts(frame_).Write(message);
+  MessageInParts(frame_).Write(message, NextWait::kUnknown);
   EXPECT_EQ(growing().failure.code(), absl::StatusCode::kInternal);
   EXPECT_FALSE(growing().complete());
 }

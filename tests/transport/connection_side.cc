@@ -421,11 +421,25 @@ void Side::OnStreamFrame(rpc::CallHandle handle,
 }
 
 std::string Side::TakeArriving(rpc::ArrivingMessage& message) {
+  constexpr size_t kMiB = 1 << 20;
   std::string bytes;
+  bool in_place = false;
   while (bytes.size() < takes_arriving_) {
-    const absl::Span<const std::byte> piece = message.Next();
-    if (piece.empty()) break;
-    bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    const size_t before = bytes.size();
+    if (in_place && message.total_bytes() - before > 2 * kMiB) {
+      bytes.resize(before + kMiB + 1);
+      const bool came = message.ReadInto(absl::MakeSpan(
+          reinterpret_cast<std::byte*>(&bytes[before]), kMiB + 1));
+      if (!came) {
+        bytes.resize(before);
+        break;
+      }
+    } else {
+      const absl::Span<const std::byte> piece = message.Next();
+      if (piece.empty()) break;
+      bytes.append(reinterpret_cast<const char*>(piece.data()), piece.size());
+    }
+    in_place = !in_place && message.can_read_into();
     arrived_bytes_ = bytes.size();
   }
   ++arrived_;
@@ -536,6 +550,14 @@ void Side::ResetAll() {
       if (call.connection == nullptr) return;
       call.connection->ResetCall(call, absl::CancelledError("by the test"));
     });
+  });
+}
+
+void Side::Reset(rpc::CallHandle handle) {
+  Do([&] {
+    rdma::Call* const call = poller().calls().Find(handle);
+    if (call == nullptr || call->connection == nullptr) return;
+    call->connection->ResetCall(*call, absl::CancelledError("by the test"));
   });
 }
 

@@ -66,6 +66,9 @@ class MeddledDevice final : public Device {
   void CountReads();
   static int reads();
   static int reads_past_caches();
+  // READs may store anywhere, as on the software device itself; else nowhere
+  // but where NICs can. Before what is to be read.
+  void ReadAnywhere() { reads_anywhere_ = true; }
   // READs fail from the one on that would be the `first` to complete.
   void FailReads(int first);
   // The one CQ and the QPs made of it, in the order made.
@@ -84,6 +87,9 @@ class MeddledDevice final : public Device {
   bool cpus_read() const override { return real_->cpus_read(); }
   unsigned int past_caches_flag() const override {
     return real_->past_caches_flag();
+  }
+  uint32_t reserved_lkey() const override {
+    return reads_anywhere_ ? real_->reserved_lkey() : 0;
   }
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return real_->AllocateMemory(bytes, use);
@@ -151,6 +157,7 @@ class MeddledDevice final : public Device {
   ibv_cq* cq_ = nullptr;
   const int real_async_fd_;
   std::atomic<int> flood_left_{0};
+  std::atomic<bool> reads_anywhere_{false};
 
   mutable absl::Mutex mutex_;
   std::vector<ibv_qp*> qps_ ABSL_GUARDED_BY(mutex_);
@@ -181,7 +188,8 @@ class Side final : public ConnectionOwner,
   // Handlers block until it is notified; null: they do not. On a client, what
   // hears of frames, sent and come, of calls that are opened from now on.
   void BlockHandlers(absl::Notification* until) { blocked_until_ = until; }
-  // Large messages are taken as they arrive, up to so many bytes of each.
+  // Large messages are taken as they arrive, up to so many bytes of each; where
+  // the device can, in turns by pieces and in place, but for the last MiB.
   void TakeWhatArrives(size_t at_most = SIZE_MAX) { takes_arriving_ = at_most; }
   // Of the last one, and how many were taken in whole or as far as they came.
   size_t arrived_bytes() const { return arrived_bytes_; }
@@ -221,6 +229,8 @@ class Side final : public ConnectionOwner,
   void CloseAllWhenFlushed();
   // Ends all calls of this side.
   void ResetAll();
+  // The one.
+  void Reset(rpc::CallHandle call);
 
   int up() const { return up_; }
   int down() const { return down_; }

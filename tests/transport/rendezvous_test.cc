@@ -266,10 +266,11 @@ TEST(IncomingReadTest, OneThatArrivesIsReadAsFarAsThereIsRoom) {
   IncomingRead read(frame.view(), {}, nullptr, &being_read);
   // Nobody is told of room, as there is none before a second piece is taken.
   testing::Side side;
+  rpc::Buffer memory = *fake->memory().Allocate(ArrivingMessage::kBytes);
+  const std::byte* const ring = memory.data();
   const auto arriving = std::make_shared<ArrivingMessage>(
-      &side.poller(), /*owner=*/nullptr,
-      *fake->memory().Allocate(ArrivingMessage::kBytes), kTotal);
-  const std::byte* const ring = arriving->memory().data();
+      &side.poller(), /*owner=*/nullptr, std::move(memory),
+      /*reserved_lkey=*/0, kTotal);
   read.ParseWhatArrives(arriving);
   ASSERT_TRUE(read.AddPart(ToBytes({{0x900000, 4 * kChunk, 22}})));
 
@@ -300,7 +301,8 @@ TEST(IncomingReadTest, WhatComesOfOneThatWasAbandonedDoesNotCount) {
   IncomingRead read(frame.view(), {}, nullptr, &being_read);
   const auto arriving = std::make_shared<ArrivingMessage>(
       /*poller=*/nullptr, /*owner=*/nullptr,
-      *fake->memory().Allocate(ArrivingMessage::kBytes), 1000);
+      *fake->memory().Allocate(ArrivingMessage::kBytes), /*reserved_lkey=*/0,
+      1000);
   read.ParseWhatArrives(arriving);
   read.NextChunk(1 << 20);
   read.Abandon();
