@@ -75,22 +75,29 @@ bool ArrivingMessage::ReadInto(absl::Span<std::byte> to) noexcept {
   });
   SetAtWork(false);
   WaitFor(&ArrivingMessage::IsAimedOrEnded);
+  bool aimed;
   uint64_t by_ring;
   {
     absl::MutexLock lock(&mutex_);
-    if (!aimed_) return false;
-    by_ring = by_ring_;
+    aimed = aimed_;
+    // At the end all that will ever come is in the ring.
+    by_ring = aimed ? by_ring_ : to.size();
   }
   while (by_ring > 0) {
     rest_ = TakeChunk();
     if (rest_.empty()) break;
     by_ring -= copy_from_rest(by_ring);
   }
-  SetAtWork(false);
-  WaitFor(&ArrivingMessage::HasStoredOrEnded);
-  bytes_taken_ += to.size();
-  absl::MutexLock lock(&mutex_);
-  return stored_ && by_ring == 0;
+  bool came = by_ring == 0;
+  if (aimed) {
+    SetAtWork(false);
+    WaitFor(&ArrivingMessage::HasStoredOrEnded);
+    bytes_taken_ += to.size();
+    absl::MutexLock lock(&mutex_);
+    came = came && stored_;
+  }
+  SetAtWork(came);
+  return came;
 }
 
 void ArrivingMessage::Aim(absl::Span<std::byte> to, uint64_t taken) {
@@ -168,7 +175,7 @@ void ArrivingMessage::ChunkCame() {
     if (!ended_) ++came_;
     return;
   }
-  --storing_;
+  if (storing_ > 0) --storing_;  // see EndStoring
   if (!ended_) stored_ = storing_ == 0 && target_.left == 0;
 }
 

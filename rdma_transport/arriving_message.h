@@ -88,7 +88,7 @@ class ArrivingMessage final
   // No more will come. The owner hears of nothing any more. What was added and
   // has not come may still be stored.
   void End();
-  // Nor is anything stored any more.
+  // After that: nor is anything stored any more.
   void EndStoring();
 
  private:

@@ -390,10 +390,12 @@ void Connection::Close(const absl::Status& why) {
   due_windows_.clear();
   early_.clear();
   invalidations_.clear();
+  MessagesBeingRead& being_read = poller_->messages_being_read();
   for (const WaitingRead& waiting : waiting_reads_) {
-    if (waiting.for_turn) poller_->messages_being_read().StopWaiting(this);
+    if (waiting.for_turn) being_read.StopWaiting(this);
   }
   waiting_reads_.clear();
+  being_read.TellNext();
   offers_.StopGrowing();
   for (const std::unique_ptr<IncomingRead>& read : reads_) read->Abandon();
   for (Call* const call : std::exchange(slots_, {})) {
@@ -409,7 +411,13 @@ void Connection::Close(const absl::Status& why) {
   live_calls_ = 0;
   if (id_ != nullptr && was_up) poller_->connection_manager().Disconnect(id_);
   // Everything posted flushes now, wherever the connection stood.
-  if (absl::Status status = qp_->MoveToError(); !status.ok()) {
+  if (absl::Status status = qp_->MoveToError(); status.ok()) {
+    // A parser that waits for what is stored in its strings may be what keeps
+    // this connection, and completions may be lost: Device::reserved_lkey.
+    for (const std::unique_ptr<IncomingRead>& read : reads_) {
+      if (read->arriving() != nullptr) read->arriving()->EndStoring();
+    }
+  } else {
     rpc::Log(rpc::LogLevel::kError, status.ToString());
   }
   PostMarker();
@@ -447,7 +455,10 @@ void Connection::CloseWhenFlushed(const absl::Status& why) {
 
 // A signaled frame behind all others tells when the peer has them.
 void Connection::CloseIfFlushed() {
-  if (!queue_.empty() || !offers_.empty() || !reads_.empty()) return;
+  if (!queue_.empty() || !offers_.empty() || !reads_.empty() ||
+      !waiting_reads_.empty()) {
+    return;
+  }
   const bool last_word_due = !is_client_ && !last_word_said_;
   if (last_word_due || send_queue_.ends_unsignaled()) {
     if (!PostLastFrame()) return;

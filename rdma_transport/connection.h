@@ -360,7 +360,8 @@ class Connection final : public PolledConnection,
   bool StartArriving(Call& call, IncomingRead& read);
   struct WaitingRead;
   void AwaitTurn(std::unique_ptr<IncomingRead> read);
-  bool StopAwaitingTurn(WaitingRead& waiting);
+  bool AwaitsTurn(WaitingRead& waiting, int64_t now_ns);
+  bool AwaitsMemory() const;
   bool MayDeliverArriving(const FrameView& view, const Call& call,
                           const HeldFrame& held) const;
   void RefuseRead(std::unique_ptr<IncomingRead> read, const absl::Status& why);
@@ -556,6 +557,7 @@ class Connection final : public PolledConnection,
     std::unique_ptr<IncomingRead> read;
     int64_t give_up_ns;  // its turn, or the message
     bool for_turn = false;
+    uint64_t turn = 0;  // the one that it waits behind
   };
   // Client: what came before the connection was reported as up.
   std::vector<std::pair<ibv_wc, rpc::Buffer>> early_;

@@ -27,8 +27,8 @@ constexpr uint64_t kMostArrivingInPlaceBytes = (uint64_t{1} << 31) - 1;
 // A message that finds no memory waits this long for some to be freed.
 constexpr int64_t kMemoryWaitNs = 2'000'000'000;
 constexpr int64_t kMemoryRetryNs = 2'000'000;
-// One whose turn does not come is read beside the others.
-constexpr int64_t kTurnWaitNs = 50'000'000;
+// Where another one's turn takes longer, the next is read beside it.
+constexpr int64_t kTurnWaitNs = 100'000'000;
 // How often offers whose call is over are looked at.
 constexpr absl::Duration kOfferCheck = absl::Seconds(1);
 
@@ -319,15 +319,13 @@ void Connection::StartRead(const FrameView& view, rpc::Buffer&& buffer,
   }
   is_plain_ = false;
   using Turn = MessagesBeingRead::Turn;
-  // Not before what waits for memory.
-  const bool may_turn =
-      waiting_reads_.empty() || waiting_reads_.back().for_turn;
-  const Turn turn =
-      may_turn && MayArrive(view, call, *read) ? NextTurn() : Turn::kNever;
+  const bool memory_is_due = AwaitsMemory();
+  const Turn turn = !memory_is_due && MayArrive(view, call, *read)
+                        ? NextTurn()
+                        : Turn::kNever;
   if (turn == Turn::kLater && !is_client_) return AwaitTurn(std::move(read));
-  if (waiting_reads_.empty() &&
-      ((turn == Turn::kNow && StartArriving(call, *read)) ||
-       read->Allocate(poller_->context().memory()).ok())) {
+  if (!memory_is_due && ((turn == Turn::kNow && StartArriving(call, *read)) ||
+                         read->Allocate(poller_->context().memory()).ok())) {
     // Its thread is the one that waits for the answer, and here now.
     const bool parse_at_once = is_client_ && read->arriving() != nullptr;
     if (parse_at_once) read->TakeHeld();
@@ -390,23 +388,43 @@ bool Connection::StartArriving(Call& call, IncomingRead& read) {
 }
 
 void Connection::AwaitTurn(std::unique_ptr<IncomingRead> read) {
+  MessagesBeingRead& all = poller_->messages_being_read();
   waiting_reads_.push_back({std::move(read), Poller::NowNs() + kTurnWaitNs,
-                            /*for_turn=*/true});
-  poller_->messages_being_read().Wait(this);
+                            /*for_turn=*/true, all.turns()});
+  all.Wait(this);
   if (!memory_timer_.scheduled()) {
     poller_->Schedule(&memory_timer_, Poller::NowNs() + kMemoryRetryNs);
   }
 }
 
-// Whether it has begun now. Else it waits for memory from here on.
-bool Connection::StopAwaitingTurn(WaitingRead& waiting) {
+bool Connection::AwaitsMemory() const {
+  return std::any_of(
+      waiting_reads_.begin(), waiting_reads_.end(),
+      [](const WaitingRead& waiting) { return !waiting.for_turn; });
+}
+
+// Whether it waits on. Else it has begun, or waits for memory now.
+bool Connection::AwaitsTurn(WaitingRead& waiting, int64_t now_ns) {
+  if (!waiting.for_turn) return false;
+  MessagesBeingRead& all = poller_->messages_being_read();
+  const bool is_turn = all.IsTurnOf(this);
+  if (!is_turn && !waiting.read->abandoned()) {
+    if (std::exchange(waiting.turn, all.turns()) != all.turns()) {
+      waiting.give_up_ns = now_ns + kTurnWaitNs;
+    }
+    if (now_ns < waiting.give_up_ns) return true;
+    all.GiveTurnsUp();
+  }
   waiting.for_turn = false;
-  waiting.give_up_ns = Poller::NowNs() + kMemoryWaitNs;
-  const MessagesBeingRead::Turn turn =
-      poller_->messages_being_read().StopWaiting(this);
+  waiting.give_up_ns = now_ns + kMemoryWaitNs;
+  all.StopWaiting(this);
+  if (is_turn) all.NoteTurn();
   Call* const call = poller_->calls().Find(waiting.read->call());
-  return turn == MessagesBeingRead::Turn::kNow && call != nullptr &&
-         !waiting.read->abandoned() && StartArriving(*call, *waiting.read);
+  const bool begun = is_turn && all.IsAlone() && call != nullptr &&
+                     !waiting.read->abandoned() &&
+                     StartArriving(*call, *waiting.read);
+  if (!begun) all.TellNext();
+  return false;
 }
 
 void Connection::StopReading(const ArrivingMessage& message) {
@@ -469,24 +487,28 @@ void Connection::RefuseOfferOf(const FrameView& view) {
 
 void Connection::RetryWaitingReads() {
   const int64_t now_ns = Poller::NowNs();
-  while (!waiting_reads_.empty()) {
-    WaitingRead& first = waiting_reads_.front();
+  bool memory_is_short = false;
+  for (size_t i = 0; i < waiting_reads_.size();) {
+    WaitingRead& waiting = waiting_reads_[i];
+    if (AwaitsTurn(waiting, now_ns)) {
+      ++i;
+      continue;
+    }
     absl::Status status;
-    bool begun = false;
-    if (first.for_turn) {
-      MessagesBeingRead& all = poller_->messages_being_read();
-      if (!all.TurnHasCome() && !first.read->abandoned()) {
-        if (now_ns < first.give_up_ns) break;
-        all.GiveTurnsUp();
+    if (waiting.read->arriving() == nullptr && !waiting.read->abandoned()) {
+      if (!memory_is_short) {
+        status = waiting.read->Allocate(poller_->context().memory());
       }
-      begun = StopAwaitingTurn(first);
+      if (memory_is_short || (!status.ok() && now_ns < waiting.give_up_ns)) {
+        // The first comes first.
+        memory_is_short = true;
+        ++i;
+        continue;
+      }
     }
-    if (!begun && !first.read->abandoned()) {
-      status = first.read->Allocate(poller_->context().memory());
-      if (!status.ok() && now_ns < first.give_up_ns) break;
-    }
-    std::unique_ptr<IncomingRead> read = std::move(first.read);
-    waiting_reads_.pop_front();
+    std::unique_ptr<IncomingRead> read = std::move(waiting.read);
+    waiting_reads_.erase(waiting_reads_.begin() +
+                         static_cast<std::ptrdiff_t>(i));
     if (status.ok()) {
       is_plain_ = false;
       reads_.push_back(std::move(read));

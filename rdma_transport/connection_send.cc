@@ -136,8 +136,8 @@ void Connection::Flush() {
   PostInvalidations();
   FlushQueue();
   if (state_ != State::kUp) return;
-  if (!waiting_reads_.empty() && waiting_reads_.front().for_turn &&
-      poller_->messages_being_read().TurnHasCome()) {
+  if (!waiting_reads_.empty() &&
+      poller_->messages_being_read().IsTurnOf(this)) {
     RetryWaitingReads();
     if (state_ != State::kUp) return;
   }

@@ -23,7 +23,7 @@ class MessagesBeingRead {
   // Who has a message that waits for its turn.
   class Waiter {
    public:
-    // It has come, perhaps: see TurnHasCome.
+    // It has come: IsTurnOf.
     virtual void OnTurn() = 0;
 
    protected:
@@ -48,9 +48,13 @@ class MessagesBeingRead {
   // ---- Where they take turns.
 
   // One is parsed from now on, until RemoveArriving.
-  void AddArriving() { ++arriving_; }
+  void AddArriving() {
+    ++arriving_;
+    ++turns_;
+  }
   void RemoveArriving() {
-    if (--arriving_ == 0 && !waiters_.empty()) waiters_.front()->OnTurn();
+    --arriving_;
+    TellNext();
   }
   // Of the one that was added last: kNow, kLater (Wait for it), or kNever.
   enum class Turn { kNow, kLater, kNever };
@@ -62,25 +66,44 @@ class MessagesBeingRead {
     if (arriving_ > 0 || !waiters_.empty()) return Turn::kLater;
     return count_ == 1 ? Turn::kNow : Turn::kNever;
   }
+  // How many there were. While it stays the same, one of them goes on.
+  uint64_t turns() const { return turns_; }
   void Wait(Waiter* waiter) { waiters_.push_back(waiter); }
-  bool TurnHasCome() const { return arriving_ == 0; }
-  // It waits no more. Whether it is alone now: kNow or kNever.
-  Turn StopWaiting(Waiter* waiter) {
-    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), waiter));
-    const bool alone = arriving_ == 0 && count_ == waiters_.size() + 1;
-    return alone ? Turn::kNow : Turn::kNever;
+  bool IsTurnOf(const Waiter* waiter) const {
+    return arriving_ == 0 && !waiters_.empty() && waiters_.front() == waiter;
   }
-  // The turn before takes too long: the next ones do not wait.
-  void GiveTurnsUp() { no_turns_left_ = kWholeAfterSeveral; }
+  // One of this waiter's waits no more. REQUIRES: where it was its turn, either
+  // AddArriving or TellNext follows.
+  void StopWaiting(const Waiter* waiter) {
+    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), waiter));
+  }
+  // Whether nothing else is being read beside one that does not wait any more.
+  bool IsAlone() const { return count_ == waiters_.size() + 1; }
+  void TellNext() {
+    if (arriving_ == 0 && !waiters_.empty()) waiters_.front()->OnTurn();
+  }
+  // The turn before takes too long: the next ones do not wait, and each time
+  // twice as many, until one had its turn.
+  void GiveTurnsUp() {
+    no_turns_left_ = no_turns_next_;
+    no_turns_next_ = std::min(2 * no_turns_next_, kMostWithoutTurns);
+  }
+  void NoteTurn() {
+    no_turns_next_ = std::max(no_turns_next_ / 2, kFewestWithoutTurns);
+  }
 
  private:
   static constexpr uint32_t kWholeAfterSeveral = 16;
+  static constexpr uint32_t kFewestWithoutTurns = 16;
+  static constexpr uint32_t kMostWithoutTurns = 4096;
 
   size_t count_ = 0;
   uint32_t whole_left_ = 0;
   uint32_t arriving_ = 0;
+  uint64_t turns_ = 0;
   std::deque<Waiter*> waiters_;
   uint32_t no_turns_left_ = 0;
+  uint32_t no_turns_next_ = kFewestWithoutTurns;
 };
 
 }  // namespace rdma

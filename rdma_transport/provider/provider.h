@@ -237,8 +237,8 @@ class Device {
   virtual unsigned int past_caches_flag() const { return 0; }
   // The lkey with which an RDMA READ stores into any memory of this process,
   // registered or not: what the Reserved L_Key (IBTA vol. 1, base memory
-  // management extensions) is to kernels. 0 where there is none: a NIC needs
-  // memory that is pinned.
+  // management extensions) is to kernels. Once the QP is in ERR nothing more is
+  // stored. 0 where there is none: a NIC needs memory that is pinned.
   virtual uint32_t reserved_lkey() const { return 0; }
 
   // Memory fit for RegMr on this device: page-aligned, zeroed, its pages

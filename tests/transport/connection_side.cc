@@ -23,6 +23,7 @@ std::atomic<int> sends_completed{0};
 std::atomic<int> reads_posted{0};
 std::atomic<int> reads_posted_past_caches{0};
 std::atomic<int> reads_to_complete{0};
+std::atomic<int> reads_to_post{0};
 
 }  // namespace
 
@@ -82,6 +83,19 @@ void MeddledDevice::CountReads() {
       reads_posted_past_caches += passes ? 1 : 0;
     }
     return post_send(qp, first, bad);
+  };
+}
+
+void MeddledDevice::RefuseReads(int first) {
+  post_send = context()->ops.post_send;
+  reads_to_post = first - 1;
+  context()->ops.post_send = [](ibv_qp* qp, ibv_send_wr* wr,
+                                ibv_send_wr** bad) {
+    if (wr->opcode == IBV_WR_RDMA_READ && --reads_to_post < 0) {
+      *bad = wr;
+      return ENOMEM;
+    }
+    return post_send(qp, wr, bad);
   };
 }
 
@@ -357,9 +371,12 @@ Side::Growing Side::Grow(std::string_view message, rpc::OutgoingFrame& frame) {
 Side::Growing Side::OpenGrowing(Connection* connection, size_t bytes,
                                 size_t written) {
   Growing growing;
+  // Takes its time; the peer's READs complete behind SENDs that this side must
+  // be there for.
+  const std::string message = TestBytes(bytes);
   Do([&] {
     rpc::OutgoingFrame frame;
-    growing = Grow(TestBytes(bytes), frame);
+    growing = Grow(message, frame);
     growing.message->SetWritten(written);
     rdma::Call* const call = NewCall("/test.Test/Method");
     growing.call = call->handle;
@@ -426,10 +443,16 @@ std::string Side::TakeArriving(rpc::ArrivingMessage& message) {
   bool in_place = false;
   while (bytes.size() < takes_arriving_) {
     const size_t before = bytes.size();
-    if (in_place && message.total_bytes() - before > 2 * kMiB) {
-      bytes.resize(before + kMiB + 1);
-      const bool came = message.ReadInto(absl::MakeSpan(
-          reinterpret_cast<std::byte*>(&bytes[before]), kMiB + 1));
+    const size_t rest = message.total_bytes() - before;
+    size_t into = in_place && rest > 2 * kMiB ? kMiB + 1 : 0;
+    if (in_place_from_ > 0) {
+      into = before >= in_place_from_ ? rest : 0;
+      if (into > 0) absl::SleepFor(absl::Milliseconds(20));
+    }
+    if (into > 0) {
+      bytes.resize(before + into);
+      const bool came = message.ReadInto(
+          absl::MakeSpan(reinterpret_cast<std::byte*>(&bytes[before]), into));
       if (!came) {
         bytes.resize(before);
         break;

@@ -71,6 +71,9 @@ class MeddledDevice final : public Device {
   void ReadAnywhere() { reads_anywhere_ = true; }
   // READs fail from the one on that would be the `first` to complete.
   void FailReads(int first);
+  // READs are refused from the `first` one on that is posted. As
+  // CountSendCompletions.
+  void RefuseReads(int first);
   // The one CQ and the QPs made of it, in the order made.
   ibv_cq* cq() const { return cq_; }
   std::vector<ibv_qp*> qps() const;
@@ -191,6 +194,9 @@ class Side final : public ConnectionOwner,
   // Large messages are taken as they arrive, up to so many bytes of each; where
   // the device can, in turns by pieces and in place, but for the last MiB.
   void TakeWhatArrives(size_t at_most = SIZE_MAX) { takes_arriving_ = at_most; }
+  // They are taken by pieces up to there, and the rest in place, once all of it
+  // has had time to come.
+  void ReadInPlaceFrom(size_t offset) { in_place_from_ = offset; }
   // Of the last one, and how many were taken in whole or as far as they came.
   size_t arrived_bytes() const { return arrived_bytes_; }
   int arrived() const { return arrived_; }
@@ -286,6 +292,7 @@ class Side final : public ConnectionOwner,
   std::atomic<bool> answer_at_once_{true};
   std::atomic<absl::Notification*> blocked_until_{nullptr};
   std::atomic<size_t> takes_arriving_{0};
+  std::atomic<size_t> in_place_from_{0};
   std::atomic<size_t> arrived_bytes_{0};
   std::atomic<int> arrived_{0};
   std::atomic<int> up_{0};

@@ -179,7 +179,8 @@ TEST_F(MessageInPartsTest, APartThatCannotBeOfferedEndsItsCall) {
 // Whoever could read the parts has something else to read then.
 TEST_F(MessageInPartsTest, OnlyWhereNoOtherOfferIsUnanswered) {
   const auto may_grow = [this] {
-    return GrowMessage(client_.poller(), Sender::kClient, nullptr, kBytes) != nullptr;
+    return GrowMessage(client_.poller(), Sender::kClient, nullptr, kBytes) !=
+           nullptr;
   };
   EXPECT_TRUE(may_grow());
   Side::Growing request = Open();
