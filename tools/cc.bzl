@@ -1,4 +1,4 @@
-"""cc_library for rpc/ and rdma_transport/, compiled in three quarters of the time;
+"""cc_library for rpc/, rdma_transport/ and memory/, compiled in three quarters of the time;
 tuned_cc_library; cc23_library.
 
 A source file's headers take longer to compile than itself. So, unless it is optimized,
