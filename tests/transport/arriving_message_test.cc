@@ -434,10 +434,12 @@ TEST_P(TurnsTest, OneThatIsCancelledGivesItsTurnUp) {
   Connection* const other = client_.ConnectTo(server_);
   Side::Growing cancelled = client_.OpenGrowing(other, kBytes, kBytes);
   cancelled.memory.reset();
-  client_.OpenGrowing(connection_, kBytes, kBytes).memory.reset();
   client_.Reset(cancelled.call);
+  // On a slow machine it has come as a whole before.
+  const int answered = client_.answered();
+  client_.OpenGrowing(connection_, kBytes, kBytes).memory.reset();
   WriteRest();
-  EXPECT_TRUE(IsAnswered(2));
+  EXPECT_TRUE(IsAnswered(answered + 2));
   EXPECT_TRUE(HasAllMemory());
 }
 
