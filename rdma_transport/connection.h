@@ -349,7 +349,8 @@ class Connection final : public PolledConnection,
   void ExpireOffers(const OfferKey& key, bool wanted);
   void ScheduleOfferTimer();
   void OnOfferTimer();
-  // `buffer`: what `view` is of.
+
+  // The peer's (connection_read.cc). `buffer`: what `view` is of.
   void StartRead(const FrameView& view, rpc::Buffer&& buffer, Call& call,
                  bool opens);
   absl::Status CheckOfferLimits(const IncomingRead& read) const;
