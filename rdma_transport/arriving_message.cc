@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/time/time.h"
-#include "rdma_transport/poller.h"
 #include "rdma_transport/registered_memory.h"
 
 namespace rdma {
@@ -17,11 +16,6 @@ constexpr absl::Duration kLastLook = absl::Milliseconds(100);
 
 }  // namespace
 
-void ArrivingMessage::SetAtWork(bool at_work) {
-  if (std::exchange(at_work_, at_work) == at_work) return;
-  poller_->CountParsers(at_work ? 1 : -1);
-}
-
 absl::Span<const std::byte> ArrivingMessage::Next() noexcept {
   if (!rest_.empty()) return std::exchange(rest_, {});
   bool has_room = false;
@@ -31,7 +25,7 @@ absl::Span<const std::byte> ArrivingMessage::Next() noexcept {
     given_back_ = taken_;
   }
   if (bytes_taken_ == total_bytes_) {
-    SetAtWork(false);
+    parser_.Set(false);
     // A handler may take its time.
     memory_.reset();
     return {};
@@ -45,11 +39,11 @@ absl::Span<const std::byte> ArrivingMessage::Next() noexcept {
 }
 
 absl::Span<const std::byte> ArrivingMessage::TakeChunk() {
-  SetAtWork(false);
+  parser_.Set(false);
   WaitFor(&ArrivingMessage::HasChunkOrEnd);
   absl::MutexLock lock(&mutex_);
   if (came_ == taken_) return {};
-  SetAtWork(true);
+  parser_.Set(true);
   const size_t place = taken_++ % kChunks;
   bytes_taken_ += sizes_[place];
   return {memory_.data() + place * kChunkBytes, sizes_[place]};
@@ -73,7 +67,7 @@ bool ArrivingMessage::ReadInto(absl::Span<std::byte> to) noexcept {
   poller_->Run([self = shared_from_this(), to, taken = bytes_taken_] {
     if (self->owner_ != nullptr) self->Aim(to, taken);
   });
-  SetAtWork(false);
+  parser_.Set(false);
   WaitFor(&ArrivingMessage::IsAimedOrEnded);
   bool aimed;
   uint64_t by_ring;
@@ -90,13 +84,13 @@ bool ArrivingMessage::ReadInto(absl::Span<std::byte> to) noexcept {
   }
   bool came = by_ring == 0;
   if (aimed) {
-    SetAtWork(false);
+    parser_.Set(false);
     WaitFor(&ArrivingMessage::HasStoredOrEnded);
     bytes_taken_ += to.size();
     absl::MutexLock lock(&mutex_);
     came = came && stored_;
   }
-  SetAtWork(came);
+  parser_.Set(came);
   return came;
 }
 
@@ -132,7 +126,7 @@ void ArrivingMessage::WaitFor(bool (ArrivingMessage::*condition)() const) {
 }
 
 void ArrivingMessage::StopParsing() {
-  SetAtWork(false);
+  parser_.Set(false);
   if (bytes_taken_ == total_bytes_) return;
   poller_->Run([self = shared_from_this()] {
     if (self->owner_ != nullptr) self->owner_->StopReading(*self);

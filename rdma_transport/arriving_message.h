@@ -22,13 +22,13 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/types/span.h"
+#include "rdma_transport/poller.h"
 #include "rpc/buffer.h"
 #include "rpc/transport.h"
 
 namespace rdma {
 
 class ArrivingMessage;
-class Poller;
 
 // Who reads a message: its connection. Called by the poller's driver.
 class ArrivingMessageOwner {
@@ -62,7 +62,8 @@ class ArrivingMessage final
         memory_(std::move(memory)),
         reserved_lkey_(reserved_lkey),
         total_bytes_(total_bytes),
-        owner_(owner) {}
+        owner_(owner),
+        parser_(poller) {}
 
   uint64_t total_bytes() const override { return total_bytes_; }
   // It drives, and what that throws must not be taken for the parser's.
@@ -107,7 +108,6 @@ class ArrivingMessage final
   void WaitFor(bool (ArrivingMessage::*condition)() const);
   // Parser: the next chunk of the ring; empty where none will come.
   absl::Span<const std::byte> TakeChunk();
-  void SetAtWork(bool at_work);
 
   bool HasChunkOrEnd() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) {
     return came_ > taken_ || ended_;
@@ -136,7 +136,7 @@ class ArrivingMessage final
   // The parser's.
   uint64_t bytes_taken_ = 0;
   absl::Span<const std::byte> rest_;  // of the last chunk, behind a string
-  bool at_work_ = false;              // on a piece, and comes for the next one
+  Poller::ComesBack parser_;  // is on a piece, and comes for the next one
 
   mutable absl::Mutex mutex_;
   uint64_t came_ ABSL_GUARDED_BY(mutex_) = 0;

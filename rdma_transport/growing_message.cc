@@ -1,6 +1,5 @@
 #include "rdma_transport/growing_message.h"
 
-#include "rdma_transport/poller.h"
 #include "rdma_transport/transport_counters.h"
 
 namespace rdma {
@@ -27,15 +26,11 @@ std::shared_ptr<rpc::GrowingMessage> GrowMessage(
 
 GrowingMessage::GrowingMessage(Poller* poller, std::shared_ptr<void> keep_alive,
                                uint64_t total)
-    : poller_(poller), keep_alive_(std::move(keep_alive)), total_(total) {
-  SetAtWork(true);
-}
-
-GrowingMessage::~GrowingMessage() { SetAtWork(false); }
-
-void GrowingMessage::SetAtWork(bool at_work) {
-  if (std::exchange(at_work_, at_work) == at_work) return;
-  poller_->CountParsers(at_work ? 1 : -1);
+    : poller_(poller),
+      keep_alive_(std::move(keep_alive)),
+      total_(total),
+      writer_(poller) {
+  writer_.Set(true);
 }
 
 void GrowingMessage::Offer() {
@@ -44,20 +39,20 @@ void GrowingMessage::Offer() {
 
 void GrowingMessage::SetWritten(uint64_t bytes) {
   written_.store(bytes, std::memory_order_release);
-  if (bytes == total_) SetAtWork(false);
+  if (bytes == total_) writer_.Set(false);
   poller_->Run([self = shared_from_this()] { self->Offer(); });
 }
 
 void GrowingMessage::SetAllWritten(rpc::NextWait next_wait) {
   if (next_wait != rpc::NextWait::kAtOnce) return SetWritten(total_);
   written_.store(total_, std::memory_order_release);
-  SetAtWork(false);
+  writer_.Set(false);
   const auto offer = [self = shared_from_this()] { self->Offer(); };
   if (!poller_->RunNow(offer, /*stay=*/true)) poller_->Run(offer);
 }
 
 void GrowingMessage::Fail(const absl::Status& why) {
-  SetAtWork(false);
+  writer_.Set(false);
   poller_->Run([self = shared_from_this(), why] {
     self->failure_ = why;
     if (self->owner_ != nullptr) self->owner_->EndGrowing(*self, why);

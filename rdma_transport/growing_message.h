@@ -16,12 +16,12 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "rdma_transport/poller.h"
 #include "rpc/transport.h"
 
 namespace rdma {
 
 class GrowingMessage;
-class Poller;
 
 // Who has offered a message: its connection. Called by the poller's driver.
 class GrowingMessageOwner {
@@ -51,7 +51,6 @@ class GrowingMessage final
   // REQUIRES: `keep_alive` keeps `poller`, or the writer's call does.
   GrowingMessage(Poller* poller, std::shared_ptr<void> keep_alive,
                  uint64_t total);
-  ~GrowingMessage() override;
 
   void SetWritten(uint64_t bytes) override;
   void SetAllWritten(rpc::NextWait next_wait) override;
@@ -76,13 +75,11 @@ class GrowingMessage final
  private:
   // Driver: what is there.
   void Offer();
-  // The writer comes for the poller again soon.
-  void SetAtWork(bool at_work);
 
   Poller* const poller_;
   const std::shared_ptr<void> keep_alive_;
   const uint64_t total_;
-  bool at_work_ = false;  // the writer's
+  Poller::ComesBack writer_;
   std::atomic<uint64_t> written_{0};
   absl::Status failure_;
   GrowingMessageOwner* owner_ = nullptr;

@@ -190,7 +190,8 @@ bool Poller::Leave() { return LeaveInLine(); }
 
 ABSL_ATTRIBUTE_NOINLINE void Poller::CallForHelp(LeftBehind left) {
   if (IsLeftToGuests(left)) return;
-  if (!left.callbacks && parsers_.load(std::memory_order_relaxed) > 0) return;
+  if (!left.callbacks && coming_back_.load(std::memory_order_relaxed) > 0)
+    return;
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     // They wake with what comes from the peer; callbacks that are due already
     // would wait for that.

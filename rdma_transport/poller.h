@@ -188,11 +188,25 @@ class Poller {
   // one has been due for long, or nothing comes, it has another thread drive on
   // and returns; it may return early in any case.
   void DriveWithoutCallbacks(absl::FunctionRef<bool()> done);
-  // One more or less of such threads that will come for it soon: nobody else
-  // need be called to drive until then.
-  void CountParsers(int change) {
-    parsers_.fetch_add(change, std::memory_order_relaxed);
-  }
+  // Says of its thread, while set, that it has work to do and comes to drive
+  // soon: who leaves the poller meanwhile need call nobody else for that.
+  class ComesBack {
+   public:
+    explicit ComesBack(Poller* poller) : poller_(poller) {}
+    ~ComesBack() { Set(false); }
+    ComesBack(const ComesBack&) = delete;
+    ComesBack& operator=(const ComesBack&) = delete;
+
+    void Set(bool comes) {
+      if (std::exchange(comes_, comes) == comes) return;
+      poller_->coming_back_.fetch_add(comes ? 1 : -1,
+                                      std::memory_order_relaxed);
+    }
+
+   private:
+    Poller* const poller_;
+    bool comes_ = false;
+  };
   // Somebody drives, or sleeps until there is something to do.
   bool IsLookedAfter() const {
     return turnstile_.LooksHeld() ||
@@ -544,7 +558,7 @@ class Poller {
   std::atomic<bool> guest_comes_back_{false};
   std::atomic<bool> guests_have_all_{false};  // Guest::kOfAllCalls
 
-  std::atomic<int> parsers_{0};  // CountParsers
+  std::atomic<int> coming_back_{0};  // threads; see ComesBack
 
   // Keepers.
   mutable absl::Mutex keepers_mutex_;
