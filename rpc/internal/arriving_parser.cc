@@ -100,69 +100,38 @@ bool TakeHead(absl::Span<const std::byte>* bytes, FieldHead* head) {
 
 }  // namespace
 
-bool ArrivingParser::Stream::Next(const void** data, int* size) {
-  const absl::Span<const std::byte> piece = Peek();
-  if (piece.empty()) return false;
-  *data = piece.data();
-  *size = static_cast<int>(piece.size());
-  left_.remove_prefix(piece.size());
-  position_ += *size;
-  return true;
-}
-
-void ArrivingParser::Stream::BackUp(int count) {
-  // What Next gave last lies just before what is left.
-  left_ = {left_.data() - count, left_.size() + static_cast<size_t>(count)};
-  position_ -= count;
-}
-
-bool ArrivingParser::Stream::Skip(int count) {
-  const void* data;
-  int size;
-  while (count > 0) {
-    if (!Next(&data, &size)) return false;
-    if (size > count) BackUp(size - count);
-    count -= std::min(size, count);
-  }
-  return true;
-}
-
-absl::Span<const std::byte> ArrivingParser::Stream::Peek() {
-  if (position_ == end_) return {};
-  if (left_.empty()) left_ = std::exchange(next_, {});
-  if (left_.empty()) {
-    left_ = arriving_.Next();
-    is_cut_off_ = left_.empty();
-  }
-  return left_.first(
-      std::min(left_.size(), static_cast<size_t>(end_ - position_)));
+absl::Span<const std::byte> ArrivingParser::Stream::NextPiece() {
+  if (!next_.empty()) return std::exchange(next_, {});
+  const absl::Span<const std::byte> piece = arriving_.Next();
+  is_cut_off_ =
+      piece.empty() && static_cast<uint64_t>(ByteCount()) < total_bytes();
+  return piece;
 }
 
 bool ArrivingParser::Stream::Join() {
-  const size_t left = left_.size();
-  if (static_cast<size_t>(end_ - position_) <= left) return false;
-  if (left_.data() != joint_) std::copy_n(left_.data(), left, joint_);
-  const absl::Span<const std::byte> piece =
-      next_.empty() ? arriving_.Next() : next_;
-  is_cut_off_ = piece.empty();
+  const size_t left_bytes = left().size();
+  // They may be in joint_ already.
+  std::copy_n(left().data(), left_bytes, joint_);
+  const absl::Span<const std::byte> piece = NextPiece();
   const size_t joined = std::min(kMostJoined, piece.size());
-  std::copy_n(piece.data(), joined, joint_ + left);
-  left_ = {joint_, left + joined};
+  std::copy_n(piece.data(), joined, joint_ + left_bytes);
+  Replace({joint_, left_bytes + joined}, 0);
   next_ = piece.subspan(joined);
-  return !is_cut_off_;
+  return !piece.empty();
 }
 
 bool ArrivingParser::Stream::ReadInto(absl::Span<std::byte> to) {
-  position_ += static_cast<int64_t>(to.size());
-  for (absl::Span<const std::byte>* const here : {&left_, &next_}) {
-    const size_t bytes = std::min(here->size(), to.size());
-    std::copy_n(here->data(), bytes, to.data());
-    here->remove_prefix(bytes);
+  absl::Span<const std::byte> here = left();
+  const size_t all_bytes = to.size();
+  for (absl::Span<const std::byte>* const piece : {&here, &next_}) {
+    const size_t bytes = std::min(piece->size(), to.size());
+    std::copy_n(piece->data(), bytes, to.data());
+    piece->remove_prefix(bytes);
     to.remove_prefix(bytes);
   }
-  if (to.empty() || arriving_.ReadInto(to)) return true;
-  is_cut_off_ = true;
-  return false;
+  Replace(here, all_bytes);
+  is_cut_off_ = !to.empty() && !arriving_.ReadInto(to);
+  return !is_cut_off_;
 }
 
 bool ArrivingParser::Parse(MessageLite& message) {
@@ -179,18 +148,13 @@ bool ArrivingParser::Parse(MessageLite& message) {
 bool ArrivingParser::MergeAsUsual(MessageLite& message, int64_t end) {
   const int64_t bytes = end - stream_.ByteCount();
   if (bytes == 0) return true;
-  const int64_t outer_end = stream_.end();
-  stream_.set_end(end);
-  const bool merged = message.MergePartialFromBoundedZeroCopyStream(
-      &stream_, static_cast<int>(bytes));
-  stream_.set_end(outer_end);
-  return merged;
+  return message.MergePartialFromBoundedZeroCopyStream(&stream_,
+                                                       static_cast<int>(bytes));
 }
 
 bool ArrivingParser::Merge(Message& message, int64_t end, int depth) {
-  stream_.set_end(end);
   while (stream_.ByteCount() < end) {
-    const LongField found = FindLongField(*message.GetDescriptor());
+    const LongField found = FindLongField(*message.GetDescriptor(), end);
     if (!MergeAsUsual(message, found.begin)) return false;
     if (found.field == nullptr) continue;
     const FieldDescriptor& field = *found.field;
@@ -211,16 +175,20 @@ bool ArrivingParser::Merge(Message& message, int64_t end, int depth) {
     const bool merged = depth < kMostDepth ? Merge(*inner, inner_end, depth + 1)
                                            : MergeAsUsual(*inner, inner_end);
     if (!merged) return false;
-    stream_.set_end(end);
   }
   return true;
 }
 
 // Goes from field to field of what there is, as it lies.
-ArrivingParser::LongField ArrivingParser::FindLongField(
-    const Descriptor& type) {
+ArrivingParser::LongField ArrivingParser::FindLongField(const Descriptor& type,
+                                                        int64_t end) {
   const int64_t begin = stream_.ByteCount();
-  absl::Span<const std::byte> piece = stream_.Peek();
+  const auto peek = [&] {
+    const absl::Span<const std::byte> piece = stream_.Peek();
+    return piece.first(
+        std::min(piece.size(), static_cast<size_t>(end - begin)));
+  };
+  absl::Span<const std::byte> piece = peek();
   absl::Span<const std::byte> rest = piece;
   const auto place = [&] {
     return begin + static_cast<int64_t>(piece.size() - rest.size());
@@ -231,16 +199,18 @@ ArrivingParser::LongField ArrivingParser::FindLongField(
     FieldHead head;
     if (!TakeHead(&rest, &head)) {
       // Protobuf says what is wrong with a message.
-      if (left > Stream::kMostJoined) return {.begin = stream_.end()};
+      if (left > Stream::kMostJoined) return {.begin = end};
       // It is cut, perhaps.
       if (field_begin > begin) return {.begin = field_begin};
-      if (!stream_.Join()) return {.begin = stream_.end()};
-      piece = rest = stream_.Peek();
+      if (begin + static_cast<int64_t>(left) == end || !stream_.Join()) {
+        return {.begin = end};
+      }
+      piece = rest = peek();
       continue;
     }
     const int64_t content = place();
-    if (head.bytes > static_cast<uint64_t>(stream_.end() - content)) {
-      return {.begin = stream_.end()};
+    if (head.bytes > static_cast<uint64_t>(end - content)) {
+      return {.begin = end};
     }
     if (head.bytes < rest.size()) {
       rest.remove_prefix(head.bytes);

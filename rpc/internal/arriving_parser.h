@@ -23,9 +23,9 @@
 
 #include "absl/types/span.h"
 #include "google/protobuf/descriptor.h"
-#include "google/protobuf/io/zero_copy_stream.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/message_lite.h"
+#include "rpc/internal/piece_input_stream.h"
 #include "rpc/transport.h"
 
 namespace rpc::internal {
@@ -45,25 +45,14 @@ class ArrivingParser {
   bool is_cut_off() const { return stream_.is_cut_off(); }
 
  private:
-  // What has arrived, up to some place in the message.
-  class Stream final : public google::protobuf::io::ZeroCopyInputStream {
+  // What has arrived.
+  class Stream final : public PieceInputStream {
    public:
     explicit Stream(ArrivingMessage& arriving) : arriving_(arriving) {}
 
-    bool Next(const void** data, int* size) override;
-    void BackUp(int count) override;
-    bool Skip(int count) override;
-    int64_t ByteCount() const override { return position_; }
-
-    // In bytes from the message's beginning. REQUIRES: no less than
-    // ByteCount().
-    void set_end(int64_t end) { end_ = end; }
-    int64_t end() const { return end_; }
-    // What there is of the current piece, or of the next one, up to the end.
-    absl::Span<const std::byte> Peek();
+    using PieceInputStream::Peek;
     // Puts what is left of the current piece, at most kMostJoined bytes, and
-    // the beginning of the next one side by side. False: there is none, or it
-    // is behind the end.
+    // the beginning of the next one side by side. False: there is none.
     static constexpr size_t kMostJoined = 16;
     bool Join();
     // False where the rest does not come.
@@ -73,12 +62,11 @@ class ArrivingParser {
     uint64_t total_bytes() const { return arriving_.total_bytes(); }
 
    private:
+    absl::Span<const std::byte> NextPiece() override;
+
     ArrivingMessage& arriving_;
-    absl::Span<const std::byte> left_;  // of the last piece
-    absl::Span<const std::byte> next_;  // what is behind left_, if in joint_
+    absl::Span<const std::byte> next_;  // what follows joint_
     std::byte joint_[2 * kMostJoined];
-    int64_t position_ = 0;
-    int64_t end_ = 0;
     bool is_cut_off_ = false;
   };
 
@@ -93,7 +81,8 @@ class ArrivingParser {
 
   // Parses into `message` up to `end`.
   bool Merge(google::protobuf::Message& message, int64_t end, int depth);
-  LongField FindLongField(const google::protobuf::Descriptor& type);
+  LongField FindLongField(const google::protobuf::Descriptor& type,
+                          int64_t end);
   // Has protobuf parse up to `end`.
   bool MergeAsUsual(google::protobuf::MessageLite& message, int64_t end);
   bool ReadString(google::protobuf::Message& message,

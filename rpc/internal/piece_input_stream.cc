@@ -5,11 +5,13 @@
 
 namespace rpc::internal {
 
+absl::Span<const std::byte> PieceInputStream::Peek() {
+  if (left_.empty()) left_ = NextPiece();
+  return left_;
+}
+
 bool PieceInputStream::Next(const void** data, int* size) {
-  if (left_.empty()) {
-    left_ = NextPiece();
-    if (left_.empty()) return false;
-  }
+  if (Peek().empty()) return false;
   // A piece may be larger than an int counts: it is given in parts.
   const size_t count = std::min<size_t>(left_.size(), INT_MAX);
   *data = left_.data();

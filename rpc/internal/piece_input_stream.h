@@ -19,11 +19,22 @@ class PieceInputStream : public google::protobuf::io::ZeroCopyInputStream {
   bool Skip(int count) final;
   int64_t ByteCount() const final { return byte_count_; }
 
+ protected:
+  // What Next would give, but all of it; empty at the end.
+  absl::Span<const std::byte> Peek();
+  // Goes on with `left` instead of what is left of the piece that Next reads
+  // from, `count` bytes further on.
+  absl::Span<const std::byte> left() const { return left_; }
+  void Replace(absl::Span<const std::byte> left, size_t count) {
+    left_ = left;
+    byte_count_ += static_cast<int64_t>(count);
+  }
+
  private:
   // Empty at the end. The one before is not needed any more.
   virtual absl::Span<const std::byte> NextPiece() = 0;
 
-  absl::Span<const std::byte> left_;  // of the piece that Next reads from
+  absl::Span<const std::byte> left_;
   int64_t byte_count_ = 0;
 };
 

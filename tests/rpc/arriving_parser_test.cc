@@ -6,79 +6,49 @@
 // it: --test_env=VERBENA_SEED=N.
 #include "rpc/internal/arriving_parser.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
-#include <memory>
 #include <random>
 #include <string>
 #include <string_view>
 
 #include "absl/types/span.h"
 #include "google/protobuf/arena.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/message.h"
 #include "gtest/gtest.h"
+#include "tests/rpc/bytes_in_order.h"
 #include "tests/rpc/old_strings.pb.h"
+#include "tests/rpc/pieces_that_come.h"
 #include "tests/rpc/strings.pb.h"
 
 namespace rpc::internal {
 namespace {
 
+using testing::BytesInOrder;
 using testing::OldStrings;
 using testing::Strings;
 
-// What comes of a message, in pieces that are gone when the next one is asked
-// for; but for what is read in place.
-class PiecesThatCome final : public ArrivingMessage {
+// But for what is read in place.
+class PiecesAndStrings final : public testing::PiecesThatCome {
  public:
-  // `total`: what was promised.
-  PiecesThatCome(std::string_view bytes, size_t piece, uint64_t total)
-      : bytes_(bytes), piece_(piece), total_(total) {}
+  using PiecesThatCome::PiecesThatCome;
 
-  uint64_t total_bytes() const override { return total_; }
-  absl::Span<const std::byte> Next() override {
-    current_ = std::make_unique<std::string>(bytes_.substr(0, piece_));
-    bytes_.remove_prefix(current_->size());
-    return {reinterpret_cast<const std::byte*>(current_->data()),
-            current_->size()};
-  }
   bool can_read_into() const override { return true; }
   bool ReadInto(absl::Span<std::byte> to) override {
-    current_.reset();
-    const size_t bytes = std::min(to.size(), bytes_.size());
-    std::copy_n(reinterpret_cast<const std::byte*>(bytes_.data()), bytes,
-                to.data());
-    bytes_.remove_prefix(bytes);
-    in_place += bytes;
-    return bytes == to.size();
+    const std::string_view bytes = Take(to.size());
+    bytes.copy(reinterpret_cast<char*>(to.data()), bytes.size());
+    in_place += bytes.size();
+    return bytes.size() == to.size();
   }
 
   uint64_t in_place = 0;
-
- private:
-  std::string_view bytes_;
-  const size_t piece_;
-  const uint64_t total_;
-  std::unique_ptr<std::string> current_;
 };
 
 uint64_t Seed() {
   const char* const given = std::getenv("VERBENA_SEED");
   return given != nullptr ? std::strtoull(given, nullptr, 10)
                           : std::random_device()();
-}
-
-// Maps have an order then.
-std::string Serialized(const google::protobuf::MessageLite& message) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream target(&bytes);
-  google::protobuf::io::CodedOutputStream stream(&target);
-  stream.SetSerializationDeterministic(true);
-  message.SerializePartialToCodedStream(&stream);
-  stream.Trim();
-  return bytes;
 }
 
 // Fields in protobuf's format, by chance.
@@ -190,7 +160,7 @@ void CompareWithProtobuf() {
     const bool is_one = expected.ParseFromString(bytes);
     const size_t piece = 1 + random.Below(random.Below(2) == 0 ? 20 : 400);
     const size_t fewest = 1 + random.Below(30);
-    PiecesThatCome arriving(bytes, piece, bytes.size());
+    PiecesAndStrings arriving(bytes, piece, bytes.size());
     ArrivingParser parser(arriving, fewest);
     ASSERT_EQ(parser.Parse(parsed), is_one)
         << i << ", pieces of " << piece << ", in place from " << fewest;
@@ -198,7 +168,7 @@ void CompareWithProtobuf() {
     in_place += arriving.in_place;
     if (!is_one) continue;
     ++accepted;
-    ASSERT_EQ(Serialized(parsed), Serialized(expected)) << i;
+    ASSERT_EQ(BytesInOrder(parsed), BytesInOrder(expected)) << i;
   }
   EXPECT_GT(accepted, 1'000);
   EXPECT_GT(in_place, 10'000u);
@@ -221,8 +191,8 @@ TEST(ArrivingParserTest, OneThatIsCutOffIsNone) {
     Strings parsed;
     if (bytes.empty() || !parsed.ParseFromString(bytes)) continue;
     const size_t came = random.Below(bytes.size());
-    PiecesThatCome arriving(std::string_view(bytes).substr(0, came),
-                            1 + random.Below(100), bytes.size());
+    PiecesAndStrings arriving(std::string_view(bytes).substr(0, came),
+                              1 + random.Below(100), bytes.size());
     ArrivingParser parser(arriving, 1 + random.Below(30));
     EXPECT_FALSE(parser.Parse(parsed)) << i;
     EXPECT_TRUE(parser.is_cut_off()) << i;
@@ -245,70 +215,66 @@ Strings LongStrings() {
   return message;
 }
 
-TEST(ArrivingParserTest, AllLongStringsAreReadInPlace) {
-  const Strings message = LongStrings();
-  const std::string bytes = message.SerializeAsString();
-  PiecesThatCome arriving(bytes, kPiece, bytes.size());
+// Parses it, which must be right; returns how much of it was read in place.
+uint64_t ParseInPieces(const std::string& bytes,
+                       google::protobuf::Message& parsed,
+                       size_t piece = kPiece) {
+  PiecesAndStrings arriving(bytes, piece, bytes.size());
   ArrivingParser parser(arriving);
-  Strings parsed;
-  ASSERT_TRUE(parser.Parse(parsed));
+  EXPECT_TRUE(parser.Parse(parsed));
   EXPECT_TRUE(parsed.SerializeAsString() == bytes);
-  EXPECT_GT(arriving.in_place, 7 * (kLong - kPiece));
+  return arriving.in_place;
+}
+
+TEST(ArrivingParserTest, AllLongStringsAreReadInPlace) {
+  Strings parsed;
+  EXPECT_GT(ParseInPieces(LongStrings().SerializeAsString(), parsed),
+            7 * (kLong - kPiece));
 }
 
 TEST(ArrivingParserTest, ShortOnesAreCopied) {
   Strings message;
   for (int i = 0; i < 100; ++i) message.add_chunks(std::string(100'000, 'c'));
-  const std::string bytes = message.SerializeAsString();
-  PiecesThatCome arriving(bytes, kPiece, bytes.size());
-  ArrivingParser parser(arriving);
   Strings parsed;
-  ASSERT_TRUE(parser.Parse(parsed));
-  EXPECT_TRUE(parsed.SerializeAsString() == bytes);
-  EXPECT_EQ(arriving.in_place, 0u);
+  EXPECT_EQ(ParseInPieces(message.SerializeAsString(), parsed), 0u);
 }
 
 TEST(ArrivingParserTest, StringsKeepTheirMemory) {
   const std::string bytes = LongStrings().SerializeAsString();
   Strings parsed;
-  const auto parse = [&] {
-    PiecesThatCome arriving(bytes, kPiece, bytes.size());
-    ArrivingParser parser(arriving);
-    ASSERT_TRUE(parser.Parse(parsed));
-  };
-  parse();
+  ParseInPieces(bytes, parsed);
   const char* const text = parsed.text().data();
   const char* const chunk = parsed.chunks(0).data();
-  parse();
+  EXPECT_GT(ParseInPieces(bytes, parsed), 0u);
   EXPECT_EQ(parsed.text().data(), text);
   EXPECT_EQ(parsed.chunks(0).data(), chunk);
-  EXPECT_TRUE(parsed.SerializeAsString() == bytes);
+}
+
+// A string of a length that its memory nearly has room for.
+TEST(ArrivingParserTest, StringsThatGrow) {
+  Strings parsed;
+  for (const size_t size : {kLong, kLong + kLong / 2, 2 * kLong, kLong}) {
+    Strings message;
+    message.set_data(std::string(size, 'd'));
+    EXPECT_GT(ParseInPieces(message.SerializeAsString(), parsed), 0u);
+  }
 }
 
 TEST(ArrivingParserTest, DefaultsStayWhatTheyAre) {
   OldStrings message;
   message.set_text(std::string(kLong, 't'));
   message.set_data("there");
-  const std::string bytes = message.SerializeAsString();
-  PiecesThatCome arriving(bytes, kPiece, bytes.size());
-  ArrivingParser parser(arriving);
   OldStrings parsed;
-  ASSERT_TRUE(parser.Parse(parsed));
-  EXPECT_GT(arriving.in_place, 0u);
+  EXPECT_GT(ParseInPieces(message.SerializeAsString(), parsed), 0u);
   EXPECT_EQ(OldStrings().text(), "none");
   parsed.clear_text();
   EXPECT_EQ(parsed.text(), "none");
 }
 
 TEST(ArrivingParserTest, MessagesOnAnArenaAreCopied) {
-  const std::string bytes = LongStrings().SerializeAsString();
-  PiecesThatCome arriving(bytes, kPiece, bytes.size());
-  ArrivingParser parser(arriving);
   google::protobuf::Arena arena;
   auto* const parsed = google::protobuf::Arena::CreateMessage<Strings>(&arena);
-  ASSERT_TRUE(parser.Parse(*parsed));
-  EXPECT_TRUE(parsed->SerializeAsString() == bytes);
-  EXPECT_EQ(arriving.in_place, 0u);
+  EXPECT_EQ(ParseInPieces(LongStrings().SerializeAsString(), *parsed), 0u);
 }
 
 // The same is true where the head of a field lies in two pieces.
@@ -318,12 +284,8 @@ TEST(ArrivingParserTest, HeadsInTwoPieces) {
   message.set_data(std::string(kLong, 'd'));
   const std::string bytes = message.SerializeAsString();
   for (size_t piece = 40; piece < 70; ++piece) {
-    PiecesThatCome arriving(bytes, piece, bytes.size());
-    ArrivingParser parser(arriving);
     Strings parsed;
-    ASSERT_TRUE(parser.Parse(parsed));
-    EXPECT_TRUE(parsed.data() == message.data());
-    EXPECT_GT(arriving.in_place, kLong - 100) << piece;
+    EXPECT_GT(ParseInPieces(bytes, parsed, piece), kLong - 100) << piece;
   }
 }
 

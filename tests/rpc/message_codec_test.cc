@@ -9,10 +9,12 @@
 #include "gtest/gtest.h"
 #include "rpc/internal/chain_input_stream.h"
 #include "tests/rpc/echo.pb.h"
+#include "tests/rpc/pieces_that_come.h"
 
 namespace rpc::internal {
 namespace {
 
+using testing::PiecesThatCome;
 using testing::SayRequest;
 
 // Gives heap memory, or nothing.
@@ -156,29 +158,6 @@ TEST(DecodeTest, BeyondProtobufsLimitIsRefused) {
             std::string::npos)
       << status;
 }
-
-// What comes of a message, in pieces that are gone when the next one is asked
-// for.
-class PiecesThatCome final : public ArrivingMessage {
- public:
-  PiecesThatCome(std::string_view bytes, size_t piece, uint64_t total)
-      : bytes_(bytes), piece_(piece), total_(total) {}
-
-  uint64_t total_bytes() const override { return total_; }
-  absl::Span<const std::byte> Next() override {
-    current_ = std::make_unique<std::string>(bytes_.substr(0, piece_));
-    bytes_.remove_prefix(current_->size());
-    return {reinterpret_cast<const std::byte*>(current_->data()),
-            current_->size()};
-  }
-  bool empty() const { return bytes_.empty(); }
-
- private:
-  std::string_view bytes_;
-  const size_t piece_;
-  const uint64_t total_;
-  std::unique_ptr<std::string> current_;
-};
 
 std::string LongMessage() {
   SayRequest message;

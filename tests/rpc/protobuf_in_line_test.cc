@@ -16,11 +16,11 @@
 #include "google/protobuf/descriptor.pb.h"
 #include "google/protobuf/empty.pb.h"
 #include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/struct.pb.h"
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
+#include "tests/rpc/bytes_in_order.h"
 #include "tests/rpc/echo.pb.h"
 
 namespace rpc::internal {
@@ -30,6 +30,7 @@ using google::protobuf::DescriptorProto;
 using google::protobuf::Message;
 using google::protobuf::Struct;
 using google::protobuf::UninterpretedOption;
+using testing::BytesInOrder;
 using testing::SayRequest;
 
 // One for each thing that parsing has to look at: texts and packed numbers;
@@ -67,23 +68,12 @@ bool ParseByProtobuf(std::string_view bytes, Message* message) {
   return message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
-// Maps in their order.
-std::string BytesOf(const Message& message) {
-  std::string bytes;
-  google::protobuf::io::StringOutputStream target(&bytes);
-  google::protobuf::io::CodedOutputStream stream(&target);
-  stream.SetSerializationDeterministic(true);
-  message.SerializePartialToCodedStream(&stream);
-  stream.Trim();
-  return bytes;
-}
-
 // Both make the same of it.
 void ExpectSame(std::string_view bytes, const Message& type, Message* used) {
   const std::unique_ptr<Message> expected(type.New());
   const bool parsed = ParseByProtobuf(bytes, expected.get());
   EXPECT_EQ(ParseInLine(bytes, used), parsed);
-  EXPECT_EQ(BytesOf(*used), BytesOf(*expected));
+  EXPECT_EQ(BytesInOrder(*used), BytesInOrder(*expected));
 }
 
 std::string Mutated(std::string bytes, std::mt19937& random) {
@@ -166,7 +156,7 @@ TEST_F(ProtobufInLineTest, SerializesAsProtobuf) {
     EXPECT_EQ(SerializeInLine(*example, size, begin), begin + size);
     const std::unique_ptr<Message> parsed(example->New());
     ASSERT_TRUE(ParseByProtobuf(bytes, parsed.get()));
-    EXPECT_EQ(BytesOf(*parsed), BytesOf(*example));
+    EXPECT_EQ(BytesInOrder(*parsed), BytesInOrder(*example));
   }
 }
 
