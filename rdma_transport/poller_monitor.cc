@@ -11,14 +11,15 @@
 namespace rdma {
 namespace {
 
+// Between the look that finds a poller unattended and the one that knows.
 constexpr absl::Duration kInterval = absl::Milliseconds(1);
-// After so many quiet looks in a row: where work comes now and then, looks are
-// most of what the process does.
-constexpr int kQuietLooksToSlowDown = 8;
-constexpr absl::Duration kQuietInterval = absl::Milliseconds(5);
-// After so many the monitor sleeps, some 100 ms after the last work. Whoever
-// wakes it pays for that, before its own work.
-constexpr int kQuietLooksToSleep = 27;
+// Between others, after so many looks in a row without a neglected poller.
+constexpr absl::Duration kCalmInterval = absl::Milliseconds(5);
+constexpr int kCalmLooksToSlowDown = 100;
+// After so many in a row that found all pollers asleep the monitor sleeps, some
+// 100 ms after the last work. Whoever wakes it pays for that, before its own
+// work.
+constexpr int kQuietLooksToSleep = 20;
 
 }  // namespace
 
@@ -62,34 +63,44 @@ void PollerMonitor::Wake() {
 void PollerMonitor::Main() {
   pthread_setname_np(pthread_self(), "verbena-monitor");
   absl::MutexLock lock(&mutex_);
-  int quiet_looks = 0;
   const auto awake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stop_ || !asleep_.load(std::memory_order_relaxed);
   };
-  while (!stop_) {
-    mutex_.AwaitWithTimeout(
-        absl::Condition(&stop_),
-        quiet_looks < kQuietLooksToSlowDown ? kInterval : kQuietInterval);
+  int calm_looks = 0;
+  int quiet_looks = 0;
+  bool look_soon = true;
+  while (true) {
+    mutex_.AwaitWithTimeout(absl::Condition(&stop_),
+                            look_soon ? kInterval : kCalmInterval);
     if (stop_) return;
-    quiet_looks = Look() ? quiet_looks + 1 : 0;
+    const Findings found = Look();
+    calm_looks = found.any_neglected
+                     ? 0
+                     : std::min(calm_looks + 1, kCalmLooksToSlowDown);
+    look_soon = found.any_unattended || calm_looks < kCalmLooksToSlowDown;
+    quiet_looks = found.all_quiet ? quiet_looks + 1 : 0;
     if (quiet_looks < kQuietLooksToSleep) continue;
     asleep_.store(true, std::memory_order_seq_cst);
     // A poller that woke before it could see us asleep is seen here.
-    if (Look()) mutex_.Await(absl::Condition(&awake));
+    if (Look().all_quiet) mutex_.Await(absl::Condition(&awake));
     asleep_.store(false, std::memory_order_seq_cst);
     quiet_looks = 0;
   }
 }
 
-bool PollerMonitor::Look() {
-  bool all_quiet = true;
+PollerMonitor::Findings PollerMonitor::Look() {
+  Findings found;
   for (Watched& watched : watched_) {
     Poller& poller = *watched.poller;
-    if (poller.IsNeglected(watched.observed)) poller.SendKeeper();
+    if (poller.IsNeglected(watched.observed)) {
+      found.any_neglected = true;
+      poller.SendKeeper();
+    }
     watched.observed = poller.Observe();
-    if (!poller.IsQuiet()) all_quiet = false;
+    if (watched.observed.unattended) found.any_unattended = true;
+    if (!poller.IsQuiet()) found.all_quiet = false;
   }
-  return all_quiet;
+  return found;
 }
 
 }  // namespace rdma

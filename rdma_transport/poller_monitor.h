@@ -2,10 +2,12 @@
 //
 // A poller may be open with nobody in it: its driver left, or runs a callback
 // that blocks. The monitor is one thread for the process that looks at the
-// active pollers, every millisecond while they have work, and calls a keeper to
-// one that stood open and took no turn for a whole interval while nobody sleeps
-// on its events. Where look after look finds all pollers asleep it looks every
-// five, and soon sleeps, too: an idle process costs nothing.
+// active pollers, and calls a keeper to one that two looks in a row found open,
+// with no turn in between and nobody asleep on its events. A look takes the CPU
+// from a thread that polls, so there are few where they find nothing: one comes
+// a millisecond after the last where that one found a poller open, or where
+// keepers were needed lately, otherwise five. Where all pollers are asleep the
+// monitor soon sleeps, too: an idle process costs nothing.
 //
 // Thread-safe.
 #ifndef VERBENA_RDMA_TRANSPORT_POLLER_MONITOR_H_
@@ -25,7 +27,7 @@ class Poller;
 
 // What is seen of a poller at a look.
 struct PollerObservation {
-  bool held = true;
+  bool unattended = false;  // open, and nobody sleeps on its events
   uint32_t turns = 0;
 };
 
@@ -48,11 +50,17 @@ class PollerMonitor {
     PollerObservation observed;
   };
 
+  // Of all pollers together.
+  struct Findings {
+    bool any_neglected = false;
+    bool any_unattended = false;
+    bool all_quiet = true;
+  };
+
   PollerMonitor() = default;
 
   void Main();
-  // Returns whether all pollers are quiet.
-  bool Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Findings Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Wake();
 
   // Held while the thread is started or ended.

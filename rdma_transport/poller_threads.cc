@@ -188,15 +188,15 @@ bool Poller::IsQuiet() const {
 }
 
 PollerObservation Poller::Observe() const {
-  return {.held = turnstile_.LooksHeld(),
+  return {.unattended = !turnstile_.LooksHeld() &&
+                        sleepers_.load(std::memory_order_seq_cst) == 0,
           .turns = turns_.load(std::memory_order_relaxed)};
 }
 
 // Threads that enter to send something do not count: they do not poll.
 bool Poller::IsNeglected(const PollerObservation& last) const {
   const PollerObservation now = Observe();
-  return !last.held && !now.held && now.turns == last.turns &&
-         sleepers_.load(std::memory_order_seq_cst) == 0;
+  return last.unattended && now.unattended && now.turns == last.turns;
 }
 
 }  // namespace rdma
