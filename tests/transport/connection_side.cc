@@ -424,4 +424,14 @@ bool Eventually(const std::function<bool()>& condition,
   return true;
 }
 
+bool AnotherCallIsAnswered(Side& client, Connection* connection, Side& server) {
+  server.AnswerAtOnce(true);
+  const int before = client.answered();
+  client.Open(connection);
+  const bool answered =
+      Eventually([&] { return client.answered() == before + 1; });
+  server.AnswerAtOnce(false);
+  return answered;
+}
+
 }  // namespace rdma::testing

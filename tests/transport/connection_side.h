@@ -204,6 +204,11 @@ std::string TestBytes(size_t count);
 bool Eventually(const std::function<bool()>& condition,
                 absl::Duration timeout = absl::Seconds(20));
 
+// Whether a call that `client` begins now is answered; `server` answers it at
+// once, and no later ones. All that was sent on the connection before has
+// arrived then.
+bool AnotherCallIsAnswered(Side& client, Connection* connection, Side& server);
+
 }  // namespace rdma::testing
 
 #endif  // VERBENA_TESTS_TRANSPORT_CONNECTION_SIDE_H_

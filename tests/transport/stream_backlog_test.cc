@@ -19,6 +19,7 @@
 namespace rdma {
 namespace {
 
+using testing::AnotherCallIsAnswered;
 using testing::Eventually;
 using testing::Side;
 
@@ -38,15 +39,6 @@ class StreamBacklogTest : public ::testing::Test {
         client_.Open(connection_, 1, kPath, 0, /*end=*/false);
     EXPECT_TRUE(Eventually([&] { return server_.opened() == before + 1; }));
     return stream;
-  }
-
-  // All that was sent has arrived: what came later has been answered.
-  void ExpectAnotherCallAnswered() {
-    server_.AnswerAtOnce(true);
-    const int before = client_.answered();
-    client_.Open(connection_);
-    EXPECT_TRUE(Eventually([&] { return client_.answered() == before + 1; }));
-    server_.AnswerAtOnce(false);
   }
 
   Side server_;
@@ -72,7 +64,7 @@ class Backlog : public StreamBacklogTest {
       client_.poller().calls().Find(stream)->send_window = kPlenty;
       for (int i = 0; i < frames; ++i) client_.SendMore(stream, 1);
     });
-    ExpectAnotherCallAnswered();
+    EXPECT_TRUE(AnotherCallIsAnswered(client_, connection_, server_));
     const int before = server_.frames();
     const std::clock_t start = std::clock();
     go_on.Notify();
@@ -107,7 +99,7 @@ TEST_F(StreamBacklogTest, WhileFramesWaitTheWindowDoesNotGrow) {
   server_.BlockHandlers(nullptr);
   // More than the window: the sender says that it was held back.
   for (int i = 0; i < 100; ++i) client_.SendMore(stream, 10'000);
-  ExpectAnotherCallAnswered();
+  EXPECT_TRUE(AnotherCallIsAnswered(client_, connection_, server_));
   const int64_t size = server_.window_size();
   server_.Do([&] {
     server_.poller().calls().ForEach([&](Call& call) {

@@ -11,6 +11,7 @@
 namespace rdma {
 namespace {
 
+using testing::AnotherCallIsAnswered;
 using testing::Eventually;
 using testing::Side;
 
@@ -36,14 +37,6 @@ class StreamTest : public ::testing::Test {
   bool EventuallyReceived(size_t count) {
     return Eventually([&] { return received() >= count; });
   }
-  // Nothing is on its way any more: what came later has been answered.
-  void ExpectAnotherCallAnswered() {
-    server_.AnswerAtOnce(true);
-    const int before = client_.answered();
-    client_.Open(connection_);
-    EXPECT_TRUE(Eventually([&] { return client_.answered() == before + 1; }));
-    server_.AnswerAtOnce(false);
-  }
 
   Side server_;
   Side client_;
@@ -55,7 +48,7 @@ TEST_F(StreamTest, OneThatIsNotReadHoldsBackItsSenderAlone) {
   SendMany(100, 10'000);
   EXPECT_TRUE(EventuallyReceived(1 + kFramesOf10000));
   EXPECT_TRUE(Eventually([&] { return client_.sent() >= 1 + kFramesOf10000; }));
-  ExpectAnotherCallAnswered();
+  EXPECT_TRUE(AnotherCallIsAnswered(client_, connection_, server_));
   EXPECT_EQ(received(), 1 + kFramesOf10000 + 1u);
   EXPECT_EQ(client_.sent(), 1 + kFramesOf10000);
 
@@ -75,7 +68,7 @@ TEST_F(StreamTest, OneWhoseHandlerBlocksPilesUpNoMoreThanItsWindow) {
   for (int i = 0; i < 100; ++i) client_.SendMore(blocked, 10'000);
   constexpr int kSent = 1 + 1 + kFramesOf10000;
   EXPECT_TRUE(Eventually([&] { return client_.sent() >= kSent; }));
-  ExpectAnotherCallAnswered();
+  EXPECT_TRUE(AnotherCallIsAnswered(client_, connection_, server_));
   EXPECT_EQ(client_.sent(), kSent);
   go_on.Notify();
   server_.TakeFrames(true);
@@ -94,7 +87,7 @@ TEST_F(StreamTest, WhatWasSentIsToldBeforeTheEnd) {
   client_.BlockHandlers(nullptr);
   server_.Answer();
   EXPECT_TRUE(Eventually([&] { return client_.answered() == 1; }));
-  ExpectAnotherCallAnswered();
+  EXPECT_TRUE(AnotherCallIsAnswered(client_, connection_, server_));
   EXPECT_EQ(client_.sent(), 1);
   go_on.Notify();
   EXPECT_TRUE(Eventually([&] { return client_.answered() == 3; }));
@@ -104,7 +97,7 @@ TEST_F(StreamTest, WhatWasSentIsToldBeforeTheEnd) {
 TEST_F(StreamTest, LargeMessagesCountAsWell) {
   SendMany(5, 1 << 20);
   EXPECT_TRUE(EventuallyReceived(2));
-  ExpectAnotherCallAnswered();
+  EXPECT_TRUE(AnotherCallIsAnswered(client_, connection_, server_));
   EXPECT_EQ(received(), 3u);
   server_.TakeFrames(true);
   EXPECT_TRUE(EventuallyReceived(1 + 5 + 1));
@@ -145,7 +138,7 @@ TEST_F(StreamTest, APeerThatGoesBeyondTheWindowLosesTheCallAlone) {
   EXPECT_TRUE(Eventually([&] { return client_.failed() == 1; }));
   EXPECT_EQ(client_.last_failure().code(), absl::StatusCode::kInternal)
       << client_.last_failure();
-  ExpectAnotherCallAnswered();
+  EXPECT_TRUE(AnotherCallIsAnswered(client_, connection_, server_));
   EXPECT_EQ(client_.down(), 0);
 }
 
