@@ -26,7 +26,7 @@ class FakeLink final : public Link {
   // The peer sends a small packet.
   void PutIncoming() {
     peer_.SetConsumed(rx_.position());
-    peer_.PutShort(/*immediate=*/0, /*data=*/nullptr, /*bytes=*/0);
+    peer_.Publish({.kind = PacketKind::kSendWithImmediate});
   }
   void TakeIncoming() { rx_.Advance(1); }
 

@@ -82,18 +82,24 @@ class Link {
   // each.
   virtual uint64_t Send(const Packet& packet, const ConstBytes* parts,
                         int part_count) = 0;
-  // Send and Wake in one for a small packet, its bytes in one piece. False:
-  // Send it, nothing happened; there may be room. REQUIRES: bytes <=
-  // kMaxPayloadBytes.
-  bool SendSmall(uint32_t immediate, const std::byte* data, uint32_t bytes) {
-    if (bytes > kShortBytes) return SendRun(immediate, data, bytes);
-    return SendShort(immediate, data, bytes, /*described=*/0);
+  // Whether PutShort may follow. Where not, there may be room for Send.
+  bool MayPutShort() const {
+    return tx_.MayPutShort() &&
+           !control_pending_.load(std::memory_order_relaxed);
   }
-  // The same for one whose bytes are in memory that was announced.
-  bool SendDescribed(uint32_t immediate, const Descriptor& piece) {
-    return SendShort(immediate, reinterpret_cast<const std::byte*>(&piece),
-                     sizeof(piece), kDescribedBit);
+  // Sends a small packet, its bytes in one piece. True: Wake must follow, as
+  // the peer sleeps. `described`: kDescribedBit where the bytes are a
+  // descriptor of memory that was announced. REQUIRES: MayPutShort(), bytes <=
+  // kShortBytes.
+  [[nodiscard]] bool PutShort(uint32_t immediate, const std::byte* data,
+                              uint32_t bytes, uint64_t described = 0) {
+    tx_.PutShort(immediate, data, bytes, described);
+    FenceBeforeBell();
+    return recv_bell_.armed->load(std::memory_order_relaxed) != 0;
   }
+  // The same and Wake, for one that may be longer. False: Send it, nothing
+  // happened; there may be room. REQUIRES: bytes <= kMaxPayloadBytes.
+  bool SendSmall(uint32_t immediate, const std::byte* data, uint32_t bytes);
   // The position of the last packet that was sent by either.
   uint64_t sent_position() const { return tx_.position(); }
   // Wakes the peer where it sleeps and what was sent since the last call wants
@@ -260,21 +266,6 @@ class Link {
   uint32_t peer_pd_ = 0;
 
  private:
-  bool SendShort(uint32_t immediate, const std::byte* data, uint32_t bytes,
-                 uint64_t described) {
-    if (!tx_.HasRoomFor(kShortLines) ||
-        control_pending_.load(std::memory_order_relaxed)) [[unlikely]] {
-      return false;
-    }
-    tx_.PutShort(immediate, data, bytes, described);
-    FenceBeforeBell();
-    if (recv_bell_.armed->load(std::memory_order_relaxed) != 0) [[unlikely]]
-      Wake(/*solicited=*/false);
-    return true;
-  }
-  // SendSmall of more than short ones.
-  bool SendRun(uint32_t immediate, const std::byte* data, uint32_t bytes);
-
   std::atomic<bool> hung_up_{false};
   std::mutex observer_mutex_;
   HangUpObserver* observer_ = nullptr;  // guarded by observer_mutex_

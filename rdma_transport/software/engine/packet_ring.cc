@@ -10,18 +10,6 @@ constexpr uint32_t kLinesWorthFetching = 8;
 
 }  // namespace
 
-void CopyFew(std::byte* to, const std::byte* from, size_t bytes) {
-  if (bytes >= 8) {
-    CopyEnds<8>(to, from, bytes);
-  } else if (bytes >= 4) {
-    CopyEnds<4>(to, from, bytes);
-  } else if (bytes >= 2) {
-    CopyEnds<2>(to, from, bytes);
-  } else if (bytes == 1) {
-    *to = *from;
-  }
-}
-
 RingLine* OutgoingRing::LineAfter(uint32_t count, uint64_t* lap) const {
   const uint32_t left = static_cast<uint32_t>(end_ - next_);
   if (count < left) return next_ + count;
@@ -86,6 +74,11 @@ const RingLine* IncomingRing::LineAfter(uint32_t count, uint64_t* lap) const {
   if (count < left) return next_ + count;
   *lap = NextLap(*lap);
   return lines_ + (count - left);
+}
+
+void IncomingRing::TakeRun(std::byte* out, uint32_t bytes) {
+  Read(0, out, bytes);
+  Advance(LinesFor(bytes));
 }
 
 void IncomingRing::Read(uint32_t offset, std::byte* out, uint32_t bytes) const {

@@ -9,9 +9,9 @@
 // last, with release order: once its lap is right, all of the packet is there.
 //
 // A small call's packets take a line or two. Those are written and taken by
-// straight-line code, in the caller.
+// straight-line code, in the caller, but where they go around the ring's end.
 //
-//   if (outgoing.HasRoomFor(kShortLines)) outgoing.PutShort(tag, data, bytes);
+//   if (outgoing.MayPutShort()) outgoing.PutShort(tag, data, bytes);
 //   if (uint64_t word; incoming.HasSmallPacket(&word))
 //     if (PayloadBytesOf(word) <= sizeof(buffer))
 //       incoming.TakeSmall(buffer, PayloadBytesOf(word));
@@ -22,6 +22,7 @@
 #define VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_PACKET_RING_H_
 
 #include <atomic>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -64,7 +65,17 @@ void CopyEnds(std::byte* to, const std::byte* from, size_t bytes) {
   std::memcpy(to + bytes - kSize, from + bytes - kSize, kSize);
 }
 // Copies less than 16 bytes.
-void CopyFew(std::byte* to, const std::byte* from, size_t bytes);
+inline void CopyFew(std::byte* to, const std::byte* from, size_t bytes) {
+  if (bytes >= 8) {
+    CopyEnds<8>(to, from, bytes);
+  } else if (bytes >= 4) {
+    CopyEnds<4>(to, from, bytes);
+  } else if (bytes >= 2) {
+    CopyEnds<2>(to, from, bytes);
+  } else if (bytes == 1) {
+    *to = *from;
+  }
+}
 
 // Copies at most a line's payload.
 inline void CopyLinePayload(std::byte* to, const std::byte* from,
@@ -106,19 +117,22 @@ class OutgoingRing {
     return position_ + lines <= room_end_ + kReservedLines;
   }
 
+  // Whether PutShort may follow. Else WriteRun and Publish do, or there is no
+  // room.
+  bool MayPutShort() const {
+    return HasRoomFor(kShortLines) && end_ - next_ > kShortLines;
+  }
   // Writes a small packet (packet.h), or with kDescribedBit one described.
-  // REQUIRES: bytes <= kShortBytes. HasRoomFor(kShortLines).
+  // REQUIRES: bytes <= kShortBytes. MayPutShort().
   void PutShort(uint32_t immediate, const std::byte* data, uint32_t bytes,
                 uint64_t described = 0) {
+    assert(bytes <= kShortBytes && MayPutShort());
     RingLine* const first = next_;
     const uint64_t lap = lap_;
     uint32_t count = 1;
-    uint64_t end_lap = lap;
-    RingLine* end = Following(first, &end_lap);
     if (bytes > kLinePayloadBytes) {
-      RingLine* const second = end;
-      second->word.store(end_lap, std::memory_order_relaxed);
-      end = Following(second, &end_lap);
+      RingLine* const second = first + 1;
+      second->word.store(lap, std::memory_order_relaxed);
       CopyLinePayload(second->payload, data + kLinePayloadBytes,
                       bytes - kLinePayloadBytes);
       // The first line last, and in one go: the peer reads it again and again,
@@ -131,8 +145,7 @@ class OutgoingRing {
     first->word.store(SmallPacketWord(immediate, bytes, lap) | described,
                       std::memory_order_release);
     position_ += count;
-    next_ = end;
-    lap_ = end_lap;
+    next_ = first + count;
     if (more_follow_) FetchNext(kShortLines);
     more_follow_ = true;
   }
@@ -244,18 +257,12 @@ class IncomingRing {
   // Copies the next packet's payload, as much as its word says that it has.
   // REQUIRES: bytes <= kMaxPayloadBytes.
   void TakeSmall(std::byte* out, uint32_t bytes) {
-    if (bytes > kShortBytes) [[unlikely]] {
-      Read(0, out, bytes);
-      Advance(LinesFor(bytes));
-      return;
-    }
+    if (bytes > kShortBytes || end_ - next_ <= kShortLines) [[unlikely]]
+      return TakeRun(out, bytes);
     const RingLine* const first = next_;
     uint32_t count = 1;
-    uint64_t end_lap = lap_;
-    const RingLine* end = Following(first, &end_lap);
     if (bytes > kLinePayloadBytes) {
-      const RingLine* const second = end;
-      end = Following(second, &end_lap);
+      const RingLine* const second = first + 1;
       std::memcpy(out, first->payload, kLinePayloadBytes);
       CopyLinePayload(out + kLinePayloadBytes, second->payload,
                       bytes - kLinePayloadBytes);
@@ -264,8 +271,7 @@ class IncomingRing {
       CopyLinePayload(out, first->payload, bytes);
     }
     position_ += count;
-    next_ = end;
-    lap_ = end_lap;
+    next_ = first + count;
   }
 
   // Copies [offset, offset + bytes) of the next packet's payload.
@@ -285,6 +291,8 @@ class IncomingRing {
     return line;
   }
   const RingLine* LineAfter(uint32_t count, uint64_t* lap) const;
+  // TakeSmall of more than short ones, or around the end.
+  void TakeRun(std::byte* out, uint32_t bytes);
 
   const RingLine* next_ = nullptr;
   uint64_t lap_ = 1;  // of the next line, as its word has it

@@ -77,7 +77,13 @@ void QueuePair::Detach() {
 
 // --- Posting -----------------------------------------------------------------
 
+int QueuePair::WakePeer() {
+  context_.link->Wake(/*solicited=*/false);
+  return 0;
+}
+
 int QueuePair::PostSendLong(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
+  if (state == IBV_QPS_RTS && requester_.PostSmall(*wr)) return 0;
   if (state != IBV_QPS_RTS && state != IBV_QPS_SQD && state != IBV_QPS_ERR)
       [[unlikely]] {
     *bad_wr = wr;

@@ -70,9 +70,11 @@ class QueuePair final : public ibv_qp,
 
   // ibv_post_send(3), ibv_post_recv(3).
   int PostSend(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
-    // It asks for no completion, so nothing follows from it here.
-    if (state == IBV_QPS_RTS && requester_.PostSmall(*wr)) [[likely]]
-      return 0;
+    // It asks for no completion, so nothing follows from it here. What is
+    // called is called last: so no register has to be saved for it.
+    if (state == IBV_QPS_RTS && requester_.MayPostShort(*wr)) [[likely]] {
+      return requester_.PostShort(*wr) ? WakePeer() : 0;
+    }
     return PostSendLong(wr, bad_wr);
   }
   int PostReceive(ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
@@ -109,6 +111,7 @@ class QueuePair final : public ibv_qp,
 
   enum class Farewell { kTellPeer, kSilent };
 
+  int WakePeer();  // 0
   int PostSendLong(ibv_send_wr* wr, ibv_send_wr** bad_wr);
   void ProgressUnconnected();
   bool ProgressSmall(uint64_t* budget_bytes);

@@ -57,24 +57,20 @@ class Requester {
 
   // Post for what most posts are, where nothing is in its way: a single small
   // inline SEND with immediate, unsignaled. False: Post it; nothing happened.
-  bool PostSmall(const ibv_send_wr& wr) {
-    constexpr unsigned int kFlags = IBV_SEND_INLINE | IBV_SEND_SIGNALED |
-                                    IBV_SEND_SOLICITED | IBV_SEND_FENCE;
-    if (wr.next != nullptr || wr.opcode != IBV_WR_SEND_WITH_IMM ||
-        wr.num_sge != 1 || (wr.send_flags & kFlags) != IBV_SEND_INLINE ||
-        wr.sg_list->length > small_limit_now_ || sq_.full()) {
-      return false;
-    }
-    const uint32_t bytes = wr.sg_list->length;
-    Link* const link = qp_->link;
-    if (!link->SendSmall(wr.imm_data,
-                         reinterpret_cast<const std::byte*>(wr.sg_list->addr),
-                         bytes)) [[unlikely]] {
-      return false;
-    }
-    sent_position_ = link->sent_position();
-    FillSent(wr, bytes, IBV_SEND_INLINE);
-    return true;
+  bool PostSmall(const ibv_send_wr& wr);
+  // The same for the smallest, in two steps, neither of which calls anything.
+  // False: PostSmall it.
+  bool MayPostShort(const ibv_send_wr& wr) const {
+    return IsSmall(wr) && wr.sg_list->length <= kShortBytes &&
+           qp_->link->MayPutShort();
+  }
+  // True: the link's Wake must follow. REQUIRES: MayPostShort(wr).
+  [[nodiscard]] bool PostShort(const ibv_send_wr& wr) {
+    const ibv_sge& sge = *wr.sg_list;
+    const bool must_wake = qp_->link->PutShort(
+        wr.imm_data, reinterpret_cast<const std::byte*>(sge.addr), sge.length);
+    NoteSent(wr, sge.length, IBV_SEND_INLINE);
+    return must_wake;
   }
   // The same for a single SEND with immediate out of one piece of memory, of
   // more bytes than go into a packet.
@@ -151,7 +147,17 @@ class Requester {
 
   // Takes a slot for a SEND with immediate that is on its way. What only those
   // need that are not sent yet is left out.
-  void FillSent(const ibv_send_wr& wr, uint32_t bytes, uint8_t flags) {
+  // What PostSmall takes, but for the link's room.
+  bool IsSmall(const ibv_send_wr& wr) const {
+    constexpr unsigned int kFlags = IBV_SEND_INLINE | IBV_SEND_SIGNALED |
+                                    IBV_SEND_SOLICITED | IBV_SEND_FENCE;
+    return wr.next == nullptr && wr.opcode == IBV_WR_SEND_WITH_IMM &&
+           wr.num_sge == 1 && (wr.send_flags & kFlags) == IBV_SEND_INLINE &&
+           wr.sg_list->length <= small_limit_now_ && !sq_.full();
+  }
+  // What was just sent, in one packet.
+  void NoteSent(const ibv_send_wr& wr, uint32_t bytes, uint8_t flags) {
+    sent_position_ = qp_->link->sent_position();
     SendWqe& wqe = sq_.At(sq_.tail_);
     wqe.wr_id = wr.wr_id;
     wqe.position = sent_position_;

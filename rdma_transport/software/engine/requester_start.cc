@@ -31,6 +31,18 @@ const std::byte* AddressOf(const ibv_sge& sge) {
 
 }  // namespace
 
+bool Requester::PostSmall(const ibv_send_wr& wr) {
+  if (!IsSmall(wr)) return false;
+  const ibv_sge& sge = *wr.sg_list;
+  if (!qp_->link->SendSmall(wr.imm_data,
+                            reinterpret_cast<const std::byte*>(sge.addr),
+                            sge.length)) [[unlikely]] {
+    return false;
+  }
+  NoteSent(wr, sge.length, IBV_SEND_INLINE);
+  return true;
+}
+
 bool Requester::PostDescribed(const ibv_send_wr& wr) {
   constexpr unsigned int kFlags =
       IBV_SEND_INLINE | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
@@ -50,17 +62,18 @@ bool Requester::PostDescribed(const ibv_send_wr& wr) {
   }
   const bool signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   if (signaled && signaled_pending_ == 0) AskForNext();
-  if (!link->SendDescribed(wr.imm_data,
-                           {range.arena, sge.length, range.OffsetOf(sge.addr)}))
-      [[unlikely]] {
+  if (!link->MayPutShort()) [[unlikely]]
     return false;
+  const Descriptor piece = {range.arena, sge.length, range.OffsetOf(sge.addr)};
+  if (link->PutShort(wr.imm_data, reinterpret_cast<const std::byte*>(&piece),
+                     sizeof(piece), kDescribedBit)) [[unlikely]] {
+    link->Wake(/*solicited=*/false);
   }
-  sent_position_ = link->sent_position();
   if (signaled) {
     newest_signaled_ = sq_.tail_;
     ++signaled_pending_;
   }
-  FillSent(wr, sge.length, signaled ? IBV_SEND_SIGNALED : 0);
+  NoteSent(wr, sge.length, signaled ? IBV_SEND_SIGNALED : 0);
   return true;
 }
 

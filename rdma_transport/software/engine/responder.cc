@@ -33,8 +33,6 @@ Responder::Responder(const QpContext* qp, SharedReceiveQueue* srq,
 Responder::~Responder() { Reset(); }
 
 void Responder::OnConnected() {
-  small_completion_.status = IBV_WC_SUCCESS;
-  small_completion_.opcode = IBV_WC_RECV;
   small_completion_.qp_num = qp_->qp_num;
   small_completion_.src_qp = qp_->link->peer_qp_num();
   small_completion_.wc_flags = IBV_WC_WITH_IMM;
@@ -175,10 +173,7 @@ bool Responder::ReceiveDescribed(Link* link, uint64_t word,
   if (link->PeerClosed()) [[unlikely]]
     return false;
   *budget_bytes -= piece.bytes;
-  *received = small_completion_;
-  received->wr_id = wqe->wr_id;
-  received->byte_len = piece.bytes;
-  received->imm_data = ImmediateOf(word);
+  CompleteSmall(wqe->wr_id, word, piece.bytes, received);
   Pop();
   link->TakeDescribed();
   return true;
