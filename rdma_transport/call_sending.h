@@ -64,20 +64,14 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SetFields(
   return true;
 }
 
-// `flags`: ibv_send_flags.
+// Posts at_once_sge_; `flags`: ibv_send_flags.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::PostAtOnce(
-    const FrameFields& fields, ibv_sge sge, uint64_t wr_id, unsigned int flags,
-    Call& call) {
-  ibv_send_wr wr;
-  wr.wr_id = wr_id;
-  wr.next = nullptr;
-  wr.sg_list = &sge;
-  wr.num_sge = 1;
-  wr.opcode = IBV_WR_SEND_WITH_IMM;
-  wr.send_flags = flags;
-  wr.imm_data = htonl(EncodeTag(fields));
+    const FrameFields& fields, uint64_t wr_id, unsigned int flags, Call& call) {
+  at_once_wr_.wr_id = wr_id;
+  at_once_wr_.send_flags = flags;
+  at_once_wr_.imm_data = htonl(EncodeTag(fields));
   call.sent_end = (fields.flags & kEnd) != 0;
-  if (!PostWorkRequests(&wr)) return;
+  if (!PostWorkRequests(&at_once_wr_)) return;
   ++sent_frames_;
   answer_due_ = false;
   send_credits_.Spend();
@@ -117,12 +111,12 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
     Gather(frame, scratch + front_bytes - frame.header.size());
   }
   EncodePrefix(fields, bytes);
-  const ibv_sge sge = {reinterpret_cast<uint64_t>(bytes),
-                       static_cast<uint32_t>(frame_bytes), 0};
+  at_once_sge_.addr = reinterpret_cast<uint64_t>(bytes);
+  at_once_sge_.length = static_cast<uint32_t>(frame_bytes);
   bool signaled = false;
   uint64_t wr_id;
   send_queue_.PushPlain(&signaled, &wr_id);
-  PostAtOnce(fields, sge, wr_id,
+  PostAtOnce(fields, wr_id,
              IBV_SEND_INLINE | (signaled ? IBV_SEND_SIGNALED : 0), call);
   return true;
 }

@@ -255,7 +255,7 @@ void Connection::OnUp(const CmEvent& event) {
   owner_->OnConnectionUp(*this);
   // No call was open yet, so no callback can come of these.
   for (auto& [wc, buffer] : std::exchange(early_, {})) {
-    OnReceive(wc, std::move(buffer));
+    OnAnyFrame(wc, std::move(buffer));
   }
 }
 

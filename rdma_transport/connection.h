@@ -158,7 +158,7 @@ class Connection final : public PolledConnection,
 
   // PolledConnection, CmEventHandler, GrowingMessageOwner,
   // ArrivingMessageOwner.
-  void OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) override;
+  void OnReceive(const ibv_wc& wc) override;
   void OnReceiveError(const ibv_wc& wc) override;
   void OnSendCompletion(const ibv_wc& wc) override;
   void Flush() override;
@@ -255,8 +255,8 @@ class Connection final : public PolledConnection,
   template <Extent kExtent>
   bool SetFields(FrameKind kind, const Call& call,
                  const rpc::OutgoingFrame& frame, FrameFields* fields);
-  void PostAtOnce(const FrameFields& fields, ibv_sge sge, uint64_t wr_id,
-                  unsigned int flags, Call& call);
+  void PostAtOnce(const FrameFields& fields, uint64_t wr_id, unsigned int flags,
+                  Call& call);
   template <Extent kExtent>
   bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
   bool SendInPlace(FrameKind kind, Call& call, rpc::OutgoingFrame& frame);
@@ -387,15 +387,13 @@ class Connection final : public PolledConnection,
   void OnPartTimer();
 
   // Receiving (connection_receive.cc).
-  void OnAnswer(const ibv_wc& wc, rpc::Buffer&& buffer);
-  void OnRequest(const ibv_wc& wc, rpc::Buffer&& buffer);
-  bool TakesOnlyMessage(FrameKind kind, const ibv_wc& wc,
-                        const rpc::Buffer& buffer, OnlyMessage* frame);
+  void OnAnswer(const ibv_wc& wc);
+  void OnRequest(const ibv_wc& wc);
+  template <FrameKind kKind>
+  bool Takes(const OnlyMessage<kKind>& frame);
   bool TakesUnplain();
-  void Account(const OnlyMessage& frame);
+  void Account(uint32_t credits);
   bool IsPlain() const;
-  static rpc::IncomingFrame ToIncoming(const OnlyMessage& frame,
-                                       rpc::Buffer& buffer);
   void AfterReceive();
   void OnAnyFrame(const ibv_wc& wc, rpc::Buffer&& buffer);
   void OnEarlyFrame(const ibv_wc& wc, rpc::Buffer&& buffer);
@@ -507,6 +505,10 @@ class Connection final : public PolledConnection,
   uint64_t peer_max_message_bytes_ = 0;
   uint64_t peer_max_attachment_bytes_ = 0;
 
+  // What SendAtOnce and SendInPlace post: they set what differs each time.
+  ibv_sge at_once_sge_ = {};
+  ibv_send_wr at_once_wr_ = {
+      .sg_list = &at_once_sge_, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM};
   SendQueue send_queue_;
   SendCredits send_credits_;
   uint32_t peer_initial_credits_ = 0;

@@ -27,6 +27,17 @@ absl::Span<const std::byte> BytesOf(const rpc::Buffer& buffer) {
   return {buffer.data(), buffer.size()};
 }
 
+// Of a frame with immediate; else that of none.
+uint32_t TagOf(const ibv_wc& wc) {
+  return (wc.wc_flags & IBV_WC_WITH_IMM) != 0 ? ntohl(wc.imm_data) : 0;
+}
+
+// The buffer's message, without what is in front of it.
+rpc::Buffer MessageOf(rpc::Buffer&& frame, size_t message_bytes) {
+  frame.remove_prefix(frame.size() - message_bytes);
+  return std::move(frame);
+}
+
 // The status that a reset carries. A peer may say anything but OK.
 absl::Status ResetStatus(const FrameView& view) {
   auto code = static_cast<absl::StatusCode>(view.fields.detail);
@@ -63,11 +74,11 @@ void Connection::OnEarlyFrame(const ibv_wc& wc, rpc::Buffer&& buffer) {
   early_.emplace_back(wc, std::move(buffer));
 }
 
-void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
+void Connection::OnReceive(const ibv_wc& wc) {
   if (is_client_) {
-    OnAnswer(wc, std::move(buffer));
+    OnAnswer(wc);
   } else {
-    OnRequest(wc, std::move(buffer));
+    OnRequest(wc);
   }
 }
 
@@ -75,26 +86,27 @@ void Connection::OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) {
 // about them. They do as OnAnyFrame would, with its checks in one go, and leave
 // it what is not so. Delivering is the last action: the turnstile may be lost.
 
-void Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer&& buffer) {
-  OnlyMessage frame;
-  if (ABSL_PREDICT_FALSE(
-          !TakesOnlyMessage(FrameKind::kData, wc, buffer, &frame))) {
-    return OnAnyFrame(wc, std::move(buffer));
+void Connection::OnAnswer(const ibv_wc& wc) {
+  ReceivePool& pool = poller_->receive_pool();
+  rpc::Buffer buffer = pool.Take(wc.wr_id, wc.byte_len);
+  const OnlyMessage<FrameKind::kData> frame(TagOf(wc), BytesOf(buffer));
+  if (ABSL_PREDICT_FALSE(!Takes(frame))) {
+    return OnAnyFrame(wc, rpc::Buffer(std::move(buffer)));
   }
-  Call* const call = slots_[frame.slot];
+  Call* const call = slots_[frame.slot()];
   if (ABSL_PREDICT_FALSE(call == nullptr ||
-                         call->sequence != frame.call_sequence ||
+                         call->sequence != frame.call_sequence() ||
                          (call->received_end | call->busy | call->queued) ||
                          !call->inbox.empty())) {
-    return OnAnyFrame(wc, std::move(buffer));
+    return OnAnyFrame(wc, rpc::Buffer(std::move(buffer)));
   }
-  Account(frame);
+  Account(frame.credits());
   call->received_end = true;
   DetachClientCall(*call);
   delivery_->CloseAfterLastFrame(*call);
   const rpc::BufferBlock* const block = buffer.block();
-  rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
-  ReceivePool& pool = poller_->receive_pool();
+  rpc::IncomingFrame incoming(
+      MessageOf(std::move(buffer), frame.message().size()), frame.detail());
   if (delivery_->DeliverLast(*call, incoming) && !incoming.message.empty() &&
       incoming.message.is_one_buffer() &&
       incoming.message.only().block() == block) [[likely]] {
@@ -102,34 +114,36 @@ void Connection::OnAnswer(const ibv_wc& wc, rpc::Buffer&& buffer) {
   }
 }
 
-void Connection::OnRequest(const ibv_wc& wc, rpc::Buffer&& buffer) {
-  OnlyMessage frame;
-  if (ABSL_PREDICT_FALSE(
-          !TakesOnlyMessage(FrameKind::kOpen, wc, buffer, &frame) ||
-          slots_[frame.slot] != nullptr || frame.detail >= methods_.size())) {
-    return OnAnyFrame(wc, std::move(buffer));
+void Connection::OnRequest(const ibv_wc& wc) {
+  rpc::Buffer buffer = poller_->receive_pool().Take(wc.wr_id, wc.byte_len);
+  const OnlyMessage<FrameKind::kOpen> frame(TagOf(wc), BytesOf(buffer));
+  if (ABSL_PREDICT_FALSE(!Takes(frame) || slots_[frame.slot()] != nullptr ||
+                         frame.detail() >= methods_.size())) {
+    return OnAnyFrame(wc, rpc::Buffer(std::move(buffer)));
   }
-  Account(frame);
-  Call* const call = CreateServerCall(frame.detail, frame.call_sequence);
-  AttachCallTo(*call, frame.slot);
+  Account(frame.credits());
+  Call* const call = CreateServerCall(frame.detail(), frame.call_sequence());
+  AttachCallTo(*call, frame.slot());
   call->received_end = true;
-  if (frame.timeout_us != 0) SetTimeout(*call, frame.timeout_us);
-  rpc::IncomingFrame incoming = ToIncoming(frame, buffer);
+  if (const uint64_t timeout_us = frame.timeout_us(); timeout_us != 0) {
+    SetTimeout(*call, timeout_us);
+  }
+  rpc::IncomingFrame incoming(
+      MessageOf(std::move(buffer), frame.message().size()), frame.detail());
   delivery_->DeliverOpenInLine(*call, incoming);
 }
 
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakesOnlyMessage(
-    FrameKind kind, const ibv_wc& wc, const rpc::Buffer& buffer,
-    OnlyMessage* frame) {
+template <FrameKind kKind>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::Takes(
+    const OnlyMessage<kKind>& frame) {
   assert(!is_plain_ || IsPlain());
   return ABSL_PREDICT_TRUE(
-      (is_plain_ || TakesUnplain()) && (wc.wc_flags & IBV_WC_WITH_IMM) != 0 &&
-      DecodeOnlyMessage(kind, ntohl(wc.imm_data), BytesOf(buffer), frame) &&
-      frame->message.size() <= options_.max_receive_message_bytes &&
+      (is_plain_ || TakesUnplain()) && frame.is_one() &&
+      frame.message().size() <= options_.max_receive_message_bytes &&
       receive_credits_.outstanding() != 0 &&
-      send_credits_.CanAdd(frame->credits) &&
+      send_credits_.CanAdd(frame.credits()) &&
       !poller_->receive_pool().IsTight() && !poller_->callbacks_wait() &&
-      frame->slot < slots_.size());
+      frame.slot() < slots_.size());
 }
 
 // What waits here goes on with the credits that a frame may bring. An answer
@@ -144,23 +158,13 @@ ABSL_ATTRIBUTE_NOINLINE bool Connection::TakesUnplain() {
   return true;
 }
 
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::Account(
-    const OnlyMessage& frame) {
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::Account(uint32_t credits) {
   ++received_frames_;
   (void)receive_credits_.Consume();
-  (void)send_credits_.Add(frame.credits);
+  (void)send_credits_.Add(credits);
   ArmShrinkTimer();
   if (receive_credits_.ShouldGrantNow()) poller_->MarkDirty(this);
   poller_->counters().eager_messages_received.Add(1);
-}
-
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline rpc::IncomingFrame Connection::ToIncoming(
-    const OnlyMessage& frame, rpc::Buffer& buffer) {
-  buffer.remove_prefix(buffer.size() - frame.message.size());
-  return {.has_message = true,
-          .message = rpc::BufferChain(std::move(buffer)),
-          .end = true,
-          .status_code = frame.detail};
 }
 
 // Sees to what the frame that came leaves to do.

@@ -286,14 +286,14 @@ bool Connection::SendInPlace(FrameKind kind, Call& call,
   FrameFields fields;
   if (!SetFields<Extent::kAny>(kind, call, frame, &fields)) return false;
   fields.message_bytes = static_cast<uint32_t>(message.size());
-  const ibv_sge sge = {reinterpret_cast<uint64_t>(message.data()) - front_bytes,
-                       static_cast<uint32_t>(frame_bytes),
-                       RegisteredMemory::LkeyOf(message)};
-  EncodePrefix(fields, reinterpret_cast<std::byte*>(sge.addr));
+  at_once_sge_ = {reinterpret_cast<uint64_t>(message.data()) - front_bytes,
+                  static_cast<uint32_t>(frame_bytes),
+                  RegisteredMemory::LkeyOf(message)};
+  EncodePrefix(fields, reinterpret_cast<std::byte*>(at_once_sge_.addr));
   bool signaled = true;  // the buffer is to come back soon
   uint64_t wr_id;
   send_queue_.Push(&signaled, &wr_id).buffers = std::move(frame.message);
-  PostAtOnce(fields, sge, wr_id, IBV_SEND_SIGNALED, call);
+  PostAtOnce(fields, wr_id, IBV_SEND_SIGNALED, call);
   return true;
 }
 

@@ -177,19 +177,35 @@ bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
                       FrameView* view);
 
 // The only message of its direction, small, with nothing beside it: both frames
-// of most calls.
-struct OnlyMessage {
-  uint32_t slot = 0;
-  uint32_t call_sequence = 0;
-  uint32_t credits = 0;
-  uint32_t detail = 0;
-  uint64_t timeout_us = 0;
-  absl::Span<const std::byte> message;
+// of most calls, opens and data. A view: fields are read where they lie.
+template <FrameKind kKind>
+class OnlyMessage {
+ public:
+  OnlyMessage(uint32_t tag, absl::Span<const std::byte> payload)
+      : tag_(tag), payload_(payload) {}
+
+  // False: it is none; DecodePlainFrame or DecodeFrame it. Only for one that
+  // is may anything else be called.
+  bool is_one() const;
+
+  uint32_t slot() const { return tag_ & kMaxSlot; }
+  uint32_t call_sequence() const;
+  uint32_t credits() const;
+  uint32_t detail() const;
+  uint64_t timeout_us() const;
+  absl::Span<const std::byte> message() const {
+    return payload_.subspan(kFrontBytes);
+  }
+
+ private:
+  static_assert(kKind == FrameKind::kOpen || kKind == FrameKind::kData);
+  static constexpr bool kOpens = kKind == FrameKind::kOpen;
+  static constexpr size_t kFrontBytes =
+      kFramePrefixBytes + (kOpens ? kOpenExtraBytes : 0);
+
+  uint32_t tag_;
+  absl::Span<const std::byte> payload_;
 };
-// Takes a frame of this kind (kOpen or kData) apart where it is such a one.
-// False: DecodePlainFrame or DecodeFrame it.
-bool DecodeOnlyMessage(FrameKind kind, uint32_t tag,
-                       absl::Span<const std::byte> payload, OnlyMessage* frame);
 
 // ---- Implementation, of what each small call writes.
 
@@ -290,28 +306,36 @@ inline bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
   return true;
 }
 
-inline bool DecodeOnlyMessage(FrameKind kind, uint32_t tag,
-                              absl::Span<const std::byte> payload,
-                              OnlyMessage* frame) {
+template <FrameKind kKind>
+inline bool OnlyMessage<kKind>::is_one() const {
   using frame_internal::Load;
-  const bool opens = kind == FrameKind::kOpen;
-  const size_t front_bytes = kFramePrefixBytes + (opens ? kOpenExtraBytes : 0);
-  const uint32_t expected =
-      static_cast<uint32_t>(kind) << 8 | kEnd | kHasMessage;
-  const std::byte* const in = payload.data();
-  if (ABSL_PREDICT_FALSE(
-          tag >> 20 != expected || payload.size() < front_bytes ||
-          Load<uint16_t>(in + 6) != 0 ||
-          Load<uint32_t>(in + 8) != payload.size() - front_bytes)) {
-    return false;
-  }
-  frame->slot = tag & kMaxSlot;
-  frame->call_sequence = Load<uint32_t>(in);
-  frame->credits = Load<uint16_t>(in + 4);
-  frame->detail = Load<uint32_t>(in + 12);
-  frame->timeout_us = opens ? Load<uint64_t>(in + kFramePrefixBytes) : 0;
-  frame->message = payload.subspan(front_bytes);
-  return true;
+  constexpr uint32_t kExpected =
+      static_cast<uint32_t>(kKind) << 8 | kEnd | kHasMessage;
+  const std::byte* const in = payload_.data();
+  return tag_ >> 20 == kExpected && payload_.size() >= kFrontBytes &&
+         Load<uint16_t>(in + 6) == 0 &&
+         Load<uint32_t>(in + 8) == payload_.size() - kFrontBytes;
+}
+
+template <FrameKind kKind>
+inline uint32_t OnlyMessage<kKind>::call_sequence() const {
+  return frame_internal::Load<uint32_t>(payload_.data());
+}
+
+template <FrameKind kKind>
+inline uint32_t OnlyMessage<kKind>::credits() const {
+  return frame_internal::Load<uint16_t>(payload_.data() + 4);
+}
+
+template <FrameKind kKind>
+inline uint32_t OnlyMessage<kKind>::detail() const {
+  return frame_internal::Load<uint32_t>(payload_.data() + 12);
+}
+
+template <FrameKind kKind>
+inline uint64_t OnlyMessage<kKind>::timeout_us() const {
+  if constexpr (!kOpens) return 0;
+  return frame_internal::Load<uint64_t>(payload_.data() + kFramePrefixBytes);
 }
 
 }  // namespace rdma

@@ -420,7 +420,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Poller::HandleCompletion(
     receive_pool_->Discard(wc.wr_id);
     last_connection_->OnReceiveError(wc);
   } else {
-    last_connection_->OnReceive(wc, receive_pool_->Take(wc.wr_id, wc.byte_len));
+    last_connection_->OnReceive(wc);
   }
 }
 

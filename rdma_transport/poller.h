@@ -54,9 +54,10 @@ struct PollerObservation;
 // What a poller knows of a connection. Called by the driver only.
 class PolledConnection {
  public:
-  // A frame came. The last thing a function on the way does may be to run a
-  // callback; see Poller::RunCallback.
-  virtual void OnReceive(const ibv_wc& wc, rpc::Buffer&& buffer) = 0;
+  // A frame came: the receive pool's Take gives its buffer, once. The last
+  // thing a function on the way does may be to run a callback; see
+  // Poller::RunCallback.
+  virtual void OnReceive(const ibv_wc& wc) = 0;
   // A receive failed: the connection is broken.
   virtual void OnReceiveError(const ibv_wc& wc) = 0;
   // A send, READ, bind or invalidation completed.

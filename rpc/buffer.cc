@@ -79,8 +79,7 @@ Buffer Buffer::Adopt(void* data, size_t size, void (*destroy)(void*, size_t)) {
   return AdoptBlock(data, size, [destroy, data, size] { destroy(data, size); });
 }
 
-BufferChain::BufferChain(const BufferChain& other)
-    : size_(other.size_), count_(other.count_) {
+BufferChain::BufferChain(const BufferChain& other) : extent_(other.extent_) {
   if (!contiguous()) {
     std::construct_at(&several_, other.several_);
   } else if (!empty()) {
@@ -102,8 +101,8 @@ void BufferChain::AppendAnother(Buffer buffer) {
   }
   const size_t bytes = buffer.size();
   several_.push_back(std::move(buffer));
-  size_ += bytes;
-  ++count_;
+  extent_.bytes += bytes;
+  ++extent_.buffers;
 }
 
 void BufferChain::Append(BufferChain chain) {
@@ -121,16 +120,16 @@ void BufferChain::TakeSeveral(BufferChain& other) {
 }
 
 void BufferChain::remove_suffix(uint64_t count) {
-  if (count == size_) return clear();
-  size_ -= count;
+  if (count == extent_.bytes) return clear();
+  extent_.bytes -= count;
   if (contiguous()) return only_.remove_suffix(count);
   while (count >= several_.back().size()) {
     count -= several_.back().size();
     several_.pop_back();
   }
   several_.back().remove_suffix(count);
-  count_ = several_.size();
-  if (count_ > 1) return;
+  extent_.buffers = several_.size();
+  if (extent_.buffers > 1) return;
   Buffer only = std::move(several_.front());
   std::destroy_at(&several_);
   std::construct_at(&only_, std::move(only));
@@ -144,7 +143,7 @@ void BufferChain::CopyTo(std::byte* out) const {
 }
 
 std::string BufferChain::ToString() const {
-  std::string result(size_, '\0');
+  std::string result(extent_.bytes, '\0');
   CopyTo(reinterpret_cast<std::byte*>(result.data()));
   return result;
 }

@@ -21,6 +21,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -172,8 +173,12 @@ class BufferChain {
  public:
   using Buffers = absl::Span<const Buffer>;
 
-  BufferChain() {}  // NOLINT(modernize-use-equals-default): of the union
-  explicit BufferChain(Buffer buffer) { Append(std::move(buffer)); }
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-member-init): of the union
+  BufferChain() { ClearSize(); }
+  explicit BufferChain(Buffer buffer)
+      : extent_{buffer.size(), buffer.empty() ? 0u : 1u} {
+    if (!empty()) std::construct_at(&only_, std::move(buffer));
+  }
   // Where it is empty, as most are, there is nothing in it to be destroyed.
   ~BufferChain() {
     if (!empty()) DestroyBuffers();
@@ -183,6 +188,7 @@ class BufferChain {
   // A moved-from chain is empty. Frames have two chains, mostly empty, and are
   // moved from hand to hand: that costs next to nothing.
   BufferChain(BufferChain&& other) noexcept {
+    ClearSize();
     if (!other.empty()) Take(other);
   }
   BufferChain& operator=(BufferChain&& other) noexcept {
@@ -196,8 +202,7 @@ class BufferChain {
   void Append(Buffer buffer) {
     if (buffer.empty()) return;
     if (empty()) {
-      size_ = buffer.size();
-      count_ = 1;
+      extent_ = {buffer.size(), 1};
       std::construct_at(&only_, std::move(buffer));
     } else {
       AppendAnother(std::move(buffer));
@@ -205,17 +210,17 @@ class BufferChain {
   }
   void Append(BufferChain chain);
 
-  uint64_t size() const { return size_; }
-  bool empty() const { return size_ == 0; }
+  uint64_t size() const { return extent_.bytes; }
+  bool empty() const { return extent_.bytes == 0; }
   // In order. Valid until the chain changes.
   Buffers buffers() const {
     if (!contiguous()) return several_;
-    return {&only_, count_};
+    return {&only_, extent_.buffers};
   }
   // The whole as one contiguous view, where it is one buffer or none.
-  bool contiguous() const { return count_ <= 1; }
+  bool contiguous() const { return extent_.buffers <= 1; }
   // Whether it is exactly one; and that.
-  bool is_one_buffer() const { return count_ == 1; }
+  bool is_one_buffer() const { return extent_.buffers == 1; }
   const Buffer& only() const { return only_; }
   std::string_view front_view() const {
     if (!contiguous()) return several_.front().view();
@@ -234,13 +239,16 @@ class BufferChain {
   void clear() {
     if (empty()) return;
     DestroyBuffers();
-    size_ = count_ = 0;
+    ClearSize();
   }
   // Copies all bytes to `out`. REQUIRES: room for size() bytes.
   void CopyTo(std::byte* out) const;
   std::string ToString() const;
 
  private:
+  // In one store, where compilers make two: a call constructs many chains, and
+  // what it takes is for a good part its stores.
+  void ClearSize() { std::memset(&extent_, 0, sizeof(extent_)); }
   void AppendAnother(Buffer buffer);
   // REQUIRES: it is not empty.
   void DestroyBuffers() {
@@ -259,13 +267,17 @@ class BufferChain {
     } else {
       TakeSeveral(other);
     }
-    size_ = std::exchange(other.size_, 0);
-    count_ = std::exchange(other.count_, 0);
+    extent_.bytes = std::exchange(other.extent_.bytes, 0);
+    extent_.buffers = std::exchange(other.extent_.buffers, 0);
   }
   void TakeSeveral(BufferChain& other);
 
-  uint64_t size_ = 0;
-  size_t count_ = 0;  // of buffers; 0: nothing is in the union
+  struct Extent {
+    uint64_t bytes;
+    size_t buffers;  // 0: nothing is in the union
+  };
+
+  Extent extent_;
   union {
     Buffer only_;                  // where there is just one
     std::vector<Buffer> several_;  // where there are more: all of them

@@ -37,6 +37,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -114,9 +115,8 @@ class ArrivingMessage {
   virtual bool ReadInto(absl::Span<std::byte> /*to*/) { return false; }
 };
 
-// What rpc/ sends. The transport takes the chains over; `header` and
-// `small_message` are only read during the call that takes the frame.
-struct OutgoingFrame {
+// What of an OutgoingFrame is plain values.
+struct OutgoingFields {
   // rpc/'s own header (metadata, a status' text): opaque to the transport. At
   // most Limits::max_header_bytes. Usually empty.
   absl::Span<const std::byte> header;
@@ -128,19 +128,30 @@ struct OutgoingFrame {
   absl::Span<const std::byte> small_message;
   // Bytes in front of `small_message` that the transport may write to: with
   // kSmallMessageRoom of them, it needs not copy the message once more.
-  size_t small_message_room = 0;
-  bool has_message = false;
+  size_t small_message_room;
+  bool has_message;
 
   // The last frame of this direction.
-  bool end = false;
+  bool end;
   // Server, within OnCall and on its thread: OnCall returns right after this.
   // The transport may stay this thread's until then.
-  bool last_act = false;
+  bool last_act;
   // Where the frame leaves at once, Send may say so instead of OnSent.
-  bool sent_by_result = false;
+  bool sent_by_result;
   // With a server's `end`: the call's status code as gRPC numbers it. The
   // transport carries it and does not look at it.
-  uint32_t status_code = 0;
+  uint32_t status_code;
+};
+
+// What rpc/ sends: nothing, to begin with. The transport takes the chains over;
+// `header` and `small_message` are only read during the call that takes the
+// frame.
+struct OutgoingFrame : OutgoingFields {
+  // Three stores, where members that each clear themselves are nine.
+  OutgoingFrame() {
+    std::memset(static_cast<void*>(static_cast<OutgoingFields*>(this)), 0,
+                sizeof(OutgoingFields));
+  }
 
   BufferChain message;
   // From GrowMessage, where `message`, one buffer of AllocateBuffer's, is still
@@ -155,6 +166,14 @@ struct OutgoingFrame {
 // What arrives. Valid during OnFrame; a chain that is moved out stays valid,
 // and the transport replaces the receive buffer it may hold.
 struct IncomingFrame {
+  IncomingFrame() = default;
+  // The last of its direction, which is a message and nothing else.
+  IncomingFrame(Buffer only_message, uint32_t code)
+      : has_message(true),
+        message(std::move(only_message)),
+        end(true),
+        status_code(code) {}
+
   absl::Span<const std::byte> header;
   bool has_message = false;
   BufferChain message;

@@ -54,7 +54,6 @@ void ClientUnaryCall::StartWithoutTransport(const CallTarget& target,
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ClientUnaryCall::StartInLine(
     const CallTarget& target, uint32_t method, ClientContext* context,
     ConstMessageRef request, MessageRef response, bool done_on_other_thread) {
-  context_ = nullptr;
   response_ = response;
   max_metadata_bytes_ = target.max_metadata_bytes;
   came_ = 0;
@@ -91,6 +90,7 @@ void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
 inline bool ClientUnaryCall::Begin(const CallTarget& target,
                                    ClientContext* context) {
   if (ABSL_PREDICT_FALSE(context->used_)) {
+    context_ = nullptr;
     status_ = ContextServedBefore();
     return false;
   }
@@ -449,14 +449,16 @@ ABSL_ATTRIBUTE_NOINLINE void BlockingCall::DecodeLarge(MessageRef response) {
 Status RunBlockingCall(ChannelInterface* channel, const RpcMethod& method,
                        ClientContext* context, ConstMessageRef request,
                        MessageRef response) {
-  return BlockingCall().Run(channel, method, context, request, response);
+  BlockingCall call;  // BlockingCall() would be cleared first
+  return call.Run(channel, method, context, request, response);
 }
 
 Status RunBlockingCall(ChannelInterface* channel, const RpcMethod& method,
                        ClientContext* context,
                        const google::protobuf::MessageLite& request,
                        google::protobuf::MessageLite* response) {
-  return BlockingCall().Run(channel, method, context, request, response);
+  BlockingCall call;  // BlockingCall() would be cleared first
+  return call.Run(channel, method, context, request, response);
 }
 
 // What it throws is left behind, and the process goes on, as in gRPC.

@@ -1,5 +1,6 @@
 #include "rpc/internal/server_call.h"
 
+#include <memory>
 #include <string_view>
 #include <utility>
 
@@ -98,11 +99,14 @@ inline void ServerCall::Begin(ServerCore* core, ServerMethod* method,
   core_ = core;
   method_ = method;
   handle_ = call.handle;
-  phase_.store(0, std::memory_order_relaxed);
-  cut_off_.store(false, std::memory_order_relaxed);
-  finished_here_.store(false, std::memory_order_relaxed);
-  pending_.store(0, std::memory_order_relaxed);
-  detached_ = initial_metadata_sent_ = false;
+  // Nobody else sees them yet. So plain stores will do, of which compilers make
+  // one; of atomic ones they do not.
+  std::construct_at(&phase_, 0u);
+  std::construct_at(&cut_off_, false);
+  std::construct_at(&pending_, uint8_t{0});
+  std::construct_at(&finished_here_, false);
+  detached_ = false;
+  initial_metadata_sent_ = false;
   moved_bytes_ = ABSL_PREDICT_TRUE(IsSmall()) ? 0 : kLarge;
   arrival_ = &call;
   transport_cut_off_ = call.cut_off;

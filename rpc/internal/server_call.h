@@ -310,14 +310,15 @@ class ServerCall : public CallSink,
   ServerCore* core_ = nullptr;
   ServerMethod* method_ = nullptr;
   CallHandle handle_;
+  // These five next to each other: Begin sets them in one go.
   std::atomic<uint32_t> phase_{0};
   std::atomic<bool> cut_off_{false};
   std::atomic<uint8_t> pending_{0};  // of Pending
   // Finished within a callback of the transport.
   std::atomic<bool> finished_here_{false};
+  bool detached_ = false;
   // Of ServerSink::Call; used within the transport's callbacks only.
   const std::atomic<bool>* transport_cut_off_ = nullptr;
-  bool detached_ = false;
   bool initial_metadata_sent_ = false;
   // Beside the bytes that were moved in this call: it was large before.
   static constexpr uint64_t kLarge = uint64_t{1} << 63;

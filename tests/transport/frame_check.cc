@@ -69,28 +69,28 @@ const char* CheckPlain(uint32_t tag, absl::Span<const std::byte> payload,
   return CheckEncodesBack(tag, plain, payload);
 }
 
-// The same of DecodeOnlyMessage.
+// The same of OnlyMessage.
+template <FrameKind kKind>
 const char* CheckOnlyMessage(uint32_t tag, absl::Span<const std::byte> payload,
                              bool accepted, const FrameView& view) {
-  for (const FrameKind kind : {FrameKind::kOpen, FrameKind::kData}) {
-    const bool is_one = accepted && view.fields.kind == kind &&
-                        view.fields.flags == (kEnd | kHasMessage) &&
-                        view.header.empty() && view.attachment.empty();
-    OnlyMessage frame;
-    if (DecodeOnlyMessage(kind, tag, payload, &frame) != is_one) {
-      return "the only message to one and not to the other";
-    }
-    if (!is_one) continue;
-    if (frame.slot != view.fields.slot || frame.detail != view.fields.detail ||
-        frame.call_sequence != view.fields.call_sequence ||
-        frame.credits != view.fields.credits ||
-        frame.timeout_us != view.fields.timeout_us) {
-      return "another only message's fields";
-    }
-    if (frame.message.data() != view.message.data() ||
-        frame.message.size() != view.message.size()) {
-      return "another only message";
-    }
+  const bool is_one = accepted && view.fields.kind == kKind &&
+                      view.fields.flags == (kEnd | kHasMessage) &&
+                      view.header.empty() && view.attachment.empty();
+  const OnlyMessage<kKind> frame(tag, payload);
+  if (frame.is_one() != is_one) {
+    return "the only message to one and not to the other";
+  }
+  if (!is_one) return nullptr;
+  if (frame.slot() != view.fields.slot ||
+      frame.detail() != view.fields.detail ||
+      frame.call_sequence() != view.fields.call_sequence ||
+      frame.credits() != view.fields.credits ||
+      frame.timeout_us() != view.fields.timeout_us) {
+    return "another only message's fields";
+  }
+  if (frame.message().data() != view.message.data() ||
+      frame.message().size() != view.message.size()) {
+    return "another only message";
   }
   return nullptr;
 }
@@ -108,8 +108,9 @@ const char* CheckDecode(uint32_t tag, absl::Span<const std::byte> bytes,
   if (const char* wrong = CheckPlain(tag, payload, *accepted, view)) {
     return wrong;
   }
-  if (const char* wrong = CheckOnlyMessage(tag, payload, *accepted, view)) {
-    return wrong;
+  for (const auto check : {CheckOnlyMessage<FrameKind::kOpen>,
+                           CheckOnlyMessage<FrameKind::kData>}) {
+    if (const char* wrong = check(tag, payload, *accepted, view)) return wrong;
   }
   if (!*accepted) return nullptr;
   if (const char* wrong = CheckLayout(view, payload)) return wrong;
