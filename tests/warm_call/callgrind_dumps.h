@@ -1,7 +1,8 @@
 // Reads what callgrind counted.
 //
-// Nothing but two lines of a dump is looked at, the one with its name and the
-// one with its sum: no function's name matters, so functions may come and go.
+// Nothing but three lines of a dump is looked at, those with its name, with
+// what was counted, and with the sums: no function's name matters, so functions
+// may come and go.
 #ifndef VERBENA_TESTS_WARM_CALL_CALLGRIND_DUMPS_H_
 #define VERBENA_TESTS_WARM_CALL_CALLGRIND_DUMPS_H_
 
@@ -11,9 +12,15 @@
 
 namespace warm_call {
 
-// Instructions of each dump in `directory` that the program asked for by
+struct CallgrindCounts {
+  int64_t instructions = 0;
+  int64_t stores = 0;  // instructions that do; only with --cache-sim=yes
+};
+
+// The counts of each dump in `directory` that the program asked for by
 // CALLGRIND_DUMP_STATS_AT(name), by name.
-std::map<std::string, int64_t> ReadCallgrindDumps(const std::string& directory);
+std::map<std::string, CallgrindCounts> ReadCallgrindDumps(
+    const std::string& directory);
 
 }  // namespace warm_call
 

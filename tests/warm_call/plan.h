@@ -16,9 +16,10 @@ enum class Extra {
   kPthreadLock,
   kAbslLock,
   kSystemCall,
-  kInstructions,  // kExtraInstructions of them
+  kInstructions,  // kExtraInstructions of them, kExtraStores of which store
 };
 inline constexpr int kExtraInstructions = 1000;
+inline constexpr int kExtraStores = 100;
 
 // Messages: one that is sent as it is posted, one out of registered memory, and
 // one of parts (kSmallBytes each).

@@ -70,10 +70,15 @@ void Do(Extra extra) {
     case Extra::kSystemCall:
       ::syscall(SYS_getppid);
       return;
-    case Extra::kInstructions:
-      static_assert(kExtraInstructions == 1000);
-      asm volatile(".rept 1000\n\tnop\n\t.endr");
+    case Extra::kInstructions: {
+      static_assert(kExtraInstructions == 1000 && kExtraStores == 100);
+      volatile char byte;
+      asm volatile(
+          ".rept 900\n\tnop\n\t.endr\n\t"
+          ".rept 100\n\tmovb $0, %0\n\t.endr"
+          : "=m"(byte));
       return;
+    }
   }
 }
 
