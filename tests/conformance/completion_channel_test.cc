@@ -40,6 +40,30 @@ TEST_P(CompletionChannelTest, AnArmedCqReportsAReceive) {
   EXPECT_THAT(PollOne(server().recv_cq()), Received(1000, 8));
 }
 
+class SmallMessageEventTest : public CompletionChannelFixture {
+ protected:
+  LinkOptions Options() override { return {.client = {.max_inline_data = 64}}; }
+};
+CONFORMANCE_SUITE(SmallMessageEventTest);
+
+// However many went before.
+TEST_P(SmallMessageEventTest, AnArmedCqReportsEachOfMany) {
+  for (uint32_t i = 0; i < 900; ++i) {
+    SCOPED_TRACE(i);
+    const size_t bytes = i % 5 < 2 ? 64 : 8;
+    ASSERT_EQ(0, PostReceive(server_qp_,
+                             {.wr_id = i, .sges = {server_buffer_.sge()}}));
+    Arm(server().recv_cq());
+    WorkRequest send = SendWr(i).Sge(client_buffer_.sge(0, bytes)).Inline();
+    const bool is_signaled = i % 8 == 7;
+    if (!is_signaled) send.Unsignaled();
+    ASSERT_EQ(0, Post(client_qp_, send.Imm(htonl(i))));
+    ASSERT_EQ(AwaitEvent(server()), server().recv_cq());
+    ASSERT_THAT(PollOne(server().recv_cq()), Received(i, bytes));
+    if (is_signaled) ASSERT_THAT(Await(client().send_cq()), Succeeded(i));
+  }
+}
+
 // Longer than any device takes in at once.
 TEST_P(CompletionChannelTest, AnArmedCqReportsALongMessage) {
   constexpr size_t kBytes = size_t{2} << 20;

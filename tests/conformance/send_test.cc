@@ -94,6 +94,38 @@ TEST_P(SendTest, DeliversLargeOnesOfWhichFewAreSignaled) {
   }
 }
 
+// A device may have a way of its own for the smallest, and for each where its
+// own memory ends: so there are many of many sizes.
+TEST_P(SendTest, DeliversManySmallOnesOfWhichFewAreSignaled) {
+  constexpr size_t kLonger = 2000;
+  const size_t most_inline = std::min<size_t>(InlineLimit(), 120);
+  for (uint32_t i = 0; i < 900; ++i) {
+    SCOPED_TRACE(i);
+    const bool is_longer = i % 7 == 6;
+    const size_t bytes = is_longer ? kLonger : i * 37 % (most_inline + 1);
+    server_buffer_.Clear();
+    ReceiveRequest receive = {.wr_id = i};
+    if (bytes > 0) receive.sges = {server_buffer_.sge(0, bytes)};
+    ASSERT_EQ(0, PostReceive(server_qp_, receive));
+    WorkRequest send = SendWr(i).Imm(htonl(i));
+    if (bytes > 0) send.Sge(client_buffer_.sge(i % 100, bytes));
+    if (!is_longer) send.Inline();
+    const bool is_signaled = i % 8 == 7;
+    if (!is_signaled) send.Unsignaled();
+    ASSERT_EQ(0, Post(client_qp_, send));
+
+    const ibv_wc received = Await(server().recv_cq());
+    ASSERT_THAT(received, Received(i, bytes));
+    ASSERT_EQ(received.imm_data, htonl(i));
+    ASSERT_EQ(server_buffer_.bytes(0, bytes),
+              client_buffer_.bytes(i % 100, bytes));
+    ASSERT_EQ(server_buffer_.data()[bytes], 0);
+    if (is_signaled) {
+      ASSERT_THAT(Await(client().send_cq()), Succeeded(i, IBV_WC_SEND));
+    }
+  }
+}
+
 TEST_P(SendTest, DeliversInlineUpToTheLimit) {
   const size_t limit = InlineLimit();
   ASSERT_GT(limit, 0u);
