@@ -177,7 +177,9 @@ bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
                       FrameView* view);
 
 // The only message of its direction, small, with nothing beside it: both frames
-// of most calls, opens and data. A view: fields are read where they lie.
+// of most calls, opens and data. A view: fields are read where they lie, each
+// time, so that nobody else may write to `payload`, as no peer may to a receive
+// buffer once it is complete (MemoryUse::kLocal).
 template <FrameKind kKind>
 class OnlyMessage {
  public:

@@ -149,6 +149,9 @@ struct OutgoingFields {
 struct OutgoingFrame : OutgoingFields {
   // Three stores, where members that each clear themselves are nine.
   OutgoingFrame() {
+    static_assert(offsetof(OutgoingFields, status_code) + sizeof(status_code) ==
+                      sizeof(OutgoingFields),
+                  "no room behind it for what follows");
     std::memset(static_cast<void*>(static_cast<OutgoingFields*>(this)), 0,
                 sizeof(OutgoingFields));
   }

@@ -145,8 +145,6 @@ class Requester {
     bool inline_data;
   };
 
-  // Takes a slot for a SEND with immediate that is on its way. What only those
-  // need that are not sent yet is left out.
   // What PostSmall takes, but for the link's room.
   bool IsSmall(const ibv_send_wr& wr) const {
     constexpr unsigned int kFlags = IBV_SEND_INLINE | IBV_SEND_SIGNALED |
@@ -155,7 +153,8 @@ class Requester {
            wr.num_sge == 1 && (wr.send_flags & kFlags) == IBV_SEND_INLINE &&
            wr.sg_list->length <= small_limit_now_ && !sq_.full();
   }
-  // What was just sent, in one packet.
+  // Takes a slot for a SEND with immediate that was just sent, in one packet.
+  // What only those need that are not sent yet is left out.
   void NoteSent(const ibv_send_wr& wr, uint32_t bytes, uint8_t flags) {
     sent_position_ = qp_->link->sent_position();
     SendWqe& wqe = sq_.At(sq_.tail_);

@@ -141,7 +141,9 @@ class Responder {
     using Words [[gnu::vector_size(16)]] = uint64_t;
     static_assert(
         sizeof(ibv_wc) == 3 * sizeof(Words) && offsetof(ibv_wc, status) == 8 &&
-        offsetof(ibv_wc, byte_len) == 20 && offsetof(ibv_wc, imm_data) == 24);
+        offsetof(ibv_wc, opcode) == 12 && offsetof(ibv_wc, byte_len) == 20 &&
+        offsetof(ibv_wc, imm_data) == 24 && offsetof(ibv_wc, qp_num) == 28 &&
+        offsetof(ibv_wc, src_qp) == 32);
     static_assert(IBV_WC_SUCCESS == 0 && IBV_WC_RECV == 128);
     const Words first = {wr_id, uint64_t{IBV_WC_RECV} << 32};
     const Words second = {
