@@ -4,10 +4,6 @@ namespace rdma::soft {
 
 bool Link::SendSmall(uint32_t immediate, const std::byte* data,
                      uint32_t bytes) {
-  if (bytes <= kShortBytes && MayPutShort()) {
-    if (PutShort(immediate, data, bytes)) Wake(/*solicited=*/false);
-    return true;
-  }
   if (!tx_.HasRoomFor(LinesFor(bytes)) ||
       control_pending_.load(std::memory_order_relaxed)) [[unlikely]] {
     return false;

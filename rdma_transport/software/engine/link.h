@@ -97,8 +97,9 @@ class Link {
     FenceBeforeBell();
     return recv_bell_.armed->load(std::memory_order_relaxed) != 0;
   }
-  // The same and Wake, for one that may be longer. False: Send it, nothing
-  // happened; there may be room. REQUIRES: bytes <= kMaxPayloadBytes.
+  // The same and Wake, for one that is longer, or goes around the ring's end.
+  // False: Send it, nothing happened; there may be room. REQUIRES: bytes <=
+  // kMaxPayloadBytes.
   bool SendSmall(uint32_t immediate, const std::byte* data, uint32_t bytes);
   // The position of the last packet that was sent by either.
   uint64_t sent_position() const { return tx_.position(); }
