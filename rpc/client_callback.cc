@@ -16,6 +16,7 @@ void ReactorCall::Bind(ChannelInterface* channel, const RpcMethod& method,
   channel_ = HoldChannel(channel);
   target_ = &channel->call_target();
   method_ = method.number();
+  messages_ = &method.messages();
   bound_context_ = context;
   request_ = request;
   bound_response_ = response;
@@ -39,8 +40,8 @@ void ReactorCall::StartBound() {
   if (ABSL_PREDICT_FALSE(target_->transport == nullptr)) {
     return StartWithoutTransport();
   }
-  Start(*target_, method_, bound_context_, request_, bound_response_,
-        /*done_on_other_thread=*/true);
+  Start(*target_, method_, *messages_, bound_context_, request_,
+        bound_response_, /*done_on_other_thread=*/true);
 }
 
 // It destroys itself.

@@ -66,6 +66,7 @@ class ReactorCall final : public ClientUnaryCall, private Executor::Task {
   std::shared_ptr<ChannelInterface> channel_;  // null: not bound
   const CallTarget* target_ = nullptr;         // the channel's
   uint32_t method_ = 0;                        // its number
+  const MethodMessages* messages_ = nullptr;   // static storage
   ClientContext* bound_context_ = nullptr;
   ConstMessageRef request_;
   MessageRef bound_response_;

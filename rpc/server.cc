@@ -51,7 +51,8 @@ absl::Status Server::RegisterService(Service* service, bool where_free) {
             .emplace(std::piecewise_construct,
                      std::forward_as_tuple(method->name()),
                      std::forward_as_tuple(method->shared_handler(),
-                                           method->method_type()))
+                                           method->method_type(),
+                                           method->messages()))
             .second;
     if (!inserted && !where_free) {
       return absl::AlreadyExistsError(

@@ -9,6 +9,7 @@
 #include "absl/base/optimization.h"
 #include "rpc/buffer.h"
 #include "rpc/internal/message_codec.h"
+#include "rpc/internal/message_functions.h"
 #include "rpc/internal/message_ref.h"
 #include "rpc/status.h"
 #include "rpc/transport.h"
@@ -24,12 +25,14 @@ bool DecodeByTraits(BufferChain& chain, MessageRef message, Status* error);
 template <class Allocator>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EncodeAnyMessage(
     ConstMessageRef message, Allocator& allocator, const EncodeLimits& limits,
-    MessageScratch& scratch, OutgoingFrame& frame, Status* error) {
+    MessageScratch& scratch, OutgoingFrame& frame, Status* error,
+    const MessageFunctions& functions = kProtobufsOwn) {
   const auto* const lite = message.lite();
   if (ABSL_PREDICT_FALSE(lite == nullptr)) {
     return EncodeByTraits(message, limits, frame, error);
   }
-  return EncodeMessage(*lite, allocator, limits, scratch, frame, error);
+  return EncodeMessage(*lite, allocator, limits, scratch, frame, error,
+                       functions);
 }
 
 // See DecodeMessage. What is in `chain` afterwards is of no use.

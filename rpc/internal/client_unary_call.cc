@@ -11,7 +11,6 @@
 #include "rpc/internal/callback_scope.h"
 #include "rpc/internal/channel_hold.h"
 #include "rpc/internal/message_in_parts.h"
-#include "rpc/internal/protobuf_in_line.h"
 #include "rpc/internal/thrown.h"
 #include "rpc/internal/unary_answer.h"
 #include "rpc/internal/unary_over_stream.h"
@@ -52,9 +51,11 @@ void ClientUnaryCall::StartWithoutTransport(const CallTarget& target,
 }
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ClientUnaryCall::StartInLine(
-    const CallTarget& target, uint32_t method, ClientContext* context,
-    ConstMessageRef request, MessageRef response, bool done_on_other_thread) {
+    const CallTarget& target, uint32_t method, const MethodMessages& messages,
+    ClientContext* context, ConstMessageRef request, MessageRef response,
+    bool done_on_other_thread) {
   response_ = response;
+  parse_ = messages.response.parse;
   max_metadata_bytes_ = target.max_metadata_bytes;
   came_ = 0;
   in_parts_ = false;
@@ -62,8 +63,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ClientUnaryCall::StartInLine(
 
   MessageScratch scratch;
   OutgoingFrame frame;
-  if (ABSL_PREDICT_FALSE(!Begin(target, context) ||
-                         !EncodeRequest(target, request, scratch, frame))) {
+  if (ABSL_PREDICT_FALSE(
+          !Begin(target, context) ||
+          !EncodeRequest(target, request, scratch, frame, messages.request))) {
     return Done(done_on_other_thread);
   }
   CallOptions options;
@@ -82,9 +84,11 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ClientUnaryCall::StartInLine(
 }
 
 void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
+                            const MethodMessages& messages,
                             ClientContext* context, ConstMessageRef request,
                             MessageRef response, bool done_on_other_thread) {
-  StartInLine(target, method, context, request, response, done_on_other_thread);
+  StartInLine(target, method, messages, context, request, response,
+              done_on_other_thread);
 }
 
 inline bool ClientUnaryCall::Begin(const CallTarget& target,
@@ -108,7 +112,8 @@ inline bool ClientUnaryCall::Begin(const CallTarget& target,
 inline bool ClientUnaryCall::EncodeRequest(const CallTarget& target,
                                            ConstMessageRef request,
                                            MessageScratch& scratch,
-                                           OutgoingFrame& frame) {
+                                           OutgoingFrame& frame,
+                                           const MessageFunctions& functions) {
   if (ABSL_PREDICT_FALSE(context_->sent_ != nullptr) &&
       !EncodeContext(target, frame)) {
     return false;
@@ -120,7 +125,7 @@ inline bool ClientUnaryCall::EncodeRequest(const CallTarget& target,
   frame.end = true;
   RequestMemory memory = {*target.transport};
   return EncodeAnyMessage(request, memory, target.encode_limits, scratch, frame,
-                          &status_);
+                          &status_, functions);
 }
 
 // Other threads drive meanwhile, and may end the call; not so this object.
@@ -219,7 +224,7 @@ void ClientUnaryCall::OnFrame(IncomingFrame& frame) {
                          !IsUsual(frame))) {
     return AcceptUnusual(frame);
   }
-  if (ABSL_PREDICT_FALSE(!ParseInLine(frame.message.only().view(), response))) {
+  if (ABSL_PREDICT_FALSE(!parse_(frame.message.only().view(), response))) {
     return RefuseMalformed(frame);
   }
   came_ = kAll;
@@ -380,8 +385,8 @@ class BlockingCall final : public ClientUnaryCall {
     if (ABSL_PREDICT_FALSE(target.transport == nullptr)) {
       return RunWithoutTransport(channel, method, context, request, response);
     }
-    StartInLine(target, method.number(), context, request, response,
-                /*done_on_other_thread=*/false);
+    StartInLine(target, method.number(), method.messages(), context, request,
+                response, /*done_on_other_thread=*/false);
     target.transport->Wait(done_);
     if (ABSL_PREDICT_FALSE(!large_response_.empty())) DecodeLarge(response);
     return TakeStatus();
@@ -493,8 +498,8 @@ void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
     return call->StartWithoutTransport(target, context,
                                        /*done_on_other_thread=*/true);
   }
-  call->StartInLine(target, method.number(), context, request, response,
-                    /*done_on_other_thread=*/true);
+  call->StartInLine(target, method.number(), method.messages(), context,
+                    request, response, /*done_on_other_thread=*/true);
 }
 
 void CallbackCall::CallBack(void (FreeList::*give_back)(FreeListNode*)) {

@@ -38,6 +38,7 @@
 #include "rpc/internal/executor.h"
 #include "rpc/internal/free_list.h"
 #include "rpc/internal/message_codec.h"
+#include "rpc/internal/message_functions.h"
 #include "rpc/internal/message_ref.h"
 #include "rpc/internal/rpc_method.h"
 #include "rpc/status.h"
@@ -67,22 +68,25 @@ class ClientUnaryCall : public CallSink {
   // the same meaning of `done_on_other_thread`.
   void StartWithoutTransport(const CallTarget& target, ClientContext* context,
                              bool done_on_other_thread);
-  // Begins a call of the method with this number; `request` is needed until
-  // this returns, `context` and `response` until OnDone. Once per object.
+  // Begins a call of the method with this number, whose messages go by these
+  // functions; `request` is needed until this returns, `context` and `response`
+  // until OnDone. Once per object.
   //
   // `done_on_other_thread`: OnDone never runs on the stack of this function (it
   // may call the user back, and the user may hold locks here). Without it, the
   // caller must call the transport's Wait next (NextWait::kAtOnce), and OnDone
   // is quick.
   // REQUIRES: `target` has a transport.
-  void Start(const CallTarget& target, uint32_t method, ClientContext* context,
+  void Start(const CallTarget& target, uint32_t method,
+             const MethodMessages& messages, ClientContext* context,
              ConstMessageRef request, MessageRef response,
              bool done_on_other_thread);
 
   // Start, in the caller.
   void StartInLine(const CallTarget& target, uint32_t method,
-                   ClientContext* context, ConstMessageRef request,
-                   MessageRef response, bool done_on_other_thread);
+                   const MethodMessages& messages, ClientContext* context,
+                   ConstMessageRef request, MessageRef response,
+                   bool done_on_other_thread);
 
   // For OnLastFrame of subclasses, in line (unary_answer.h): it, but for
   // OnInitialMetadata, End and OnDone, which then follow in this order. False:
@@ -111,7 +115,8 @@ class ClientUnaryCall : public CallSink {
   // False where the call cannot begin: status_ says why.
   bool Begin(const CallTarget& target, ClientContext* context);
   bool EncodeRequest(const CallTarget& target, ConstMessageRef request,
-                     MessageScratch& scratch, OutgoingFrame& frame);
+                     MessageScratch& scratch, OutgoingFrame& frame,
+                     const MessageFunctions& functions);
   bool EncodeContext(const CallTarget& target, OutgoingFrame& frame);
   bool EncodeAttachment(OutgoingFrame& frame);
   CallHandle StartInParts(const CallOptions& options, OutgoingFrame&& frame,
@@ -151,6 +156,7 @@ class ClientUnaryCall : public CallSink {
   // Set when the call begins.
   ClientContext* context_;  // null: it serves another call
   MessageRef response_;
+  bool (*parse_)(std::string_view, google::protobuf::MessageLite*);
   size_t max_metadata_bytes_;
   uint8_t came_;
   bool in_parts_;  // Start still writes the request

@@ -30,6 +30,7 @@
 #include "google/protobuf/message_lite.h"
 #include "memory/copy_bytes.h"
 #include "rpc/buffer.h"
+#include "rpc/internal/message_functions.h"
 #include "rpc/internal/protobuf_in_line.h"
 #include "rpc/status.h"
 #include "rpc/transport.h"
@@ -97,12 +98,17 @@ inline bool SerializeTo(const google::protobuf::MessageLite& message,
   return false;
 }
 
-// EncodeMessage for a message of `size` > limits.copy_bytes bytes.
+// EncodeMessage for a message of `size` > limits.copy_bytes bytes, or
+// kChangedMeanwhile.
 template <class Allocator>
 ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
     const google::protobuf::MessageLite& message, size_t size,
     Allocator& allocator, const EncodeLimits& limits, OutgoingFrame& frame,
     Status* error) {
+  if (size == kChangedMeanwhile) {
+    *error = MessageChangedWhileSent();
+    return false;
+  }
   if (size > limits.max_bytes) {
     *error = MessageTooLargeToSend(size, limits.max_bytes);
     return false;
@@ -126,23 +132,25 @@ ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
   return true;
 }
 
-// EncodeMessage for a message of `size` <= limits.copy_bytes bytes. False where
-// it did not fit its own size.
-inline bool EncodeSmallMessage(const google::protobuf::MessageLite& message,
-                               size_t size, MessageScratch& scratch,
-                               OutgoingFrame& frame) {
-  auto* const begin = reinterpret_cast<uint8_t*>(scratch.message());
-  if (ABSL_PREDICT_FALSE(SerializeInLine(message, size, begin) !=
-                         begin + size)) {
-    return false;
+// Sets `frame`'s message where it has no more than limits.copy_bytes. Returns
+// its size, or kChangedMeanwhile.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline size_t EncodeSmallMessage(
+    const google::protobuf::MessageLite& message, const EncodeLimits& limits,
+    MessageScratch& scratch, OutgoingFrame& frame,
+    const MessageFunctions& functions) {
+  const size_t size =
+      functions.write(message, reinterpret_cast<uint8_t*>(scratch.message()),
+                      static_cast<size_t>(limits.copy_bytes));
+  if (ABSL_PREDICT_TRUE(size <= limits.copy_bytes)) {
+    frame.has_message = true;
+    frame.small_message = absl::MakeConstSpan(scratch.message(), size);
+    frame.small_message_room = kSmallMessageRoom;
   }
-  frame.has_message = true;
-  frame.small_message = absl::MakeConstSpan(scratch.message(), size);
-  frame.small_message_room = kSmallMessageRoom;
-  return true;
+  return size;
 }
 
 // Sets `frame`'s message. `scratch` must live until the frame is sent.
+// `functions` are the message type's.
 // `allocator` has an AllocateBuffer: a ClientTransport, a server's call. Where
 // it also has a Grow, as GrowMessage, a large message may be left to be written
 // when the frame is sent: `frame.growing` says so (message_in_parts.h).
@@ -152,16 +160,11 @@ template <class Allocator>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EncodeMessage(
     const google::protobuf::MessageLite& message, Allocator& allocator,
     const EncodeLimits& limits, MessageScratch& scratch, OutgoingFrame& frame,
-    Status* error) {
-  const size_t size = message.ByteSizeLong();
-  if (ABSL_PREDICT_FALSE(size > limits.copy_bytes)) {
-    return EncodeLargeMessage(message, size, allocator, limits, frame, error);
-  }
-  if (ABSL_PREDICT_TRUE(EncodeSmallMessage(message, size, scratch, frame))) {
-    return true;
-  }
-  *error = MessageChangedWhileSent();
-  return false;
+    Status* error, const MessageFunctions& functions = kProtobufsOwn) {
+  const size_t size =
+      EncodeSmallMessage(message, limits, scratch, frame, functions);
+  if (ABSL_PREDICT_TRUE(size <= limits.copy_bytes)) return true;
+  return EncodeLargeMessage(message, size, allocator, limits, frame, error);
 }
 
 // DecodeMessage where the message is empty, in pieces, too large, or does not

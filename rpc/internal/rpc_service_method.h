@@ -16,9 +16,10 @@ class RpcServiceMethod : public RpcMethod {
  public:
   enum class ApiType { kSync, kAsync, kCallback, kGeneric };
 
-  // Takes over `handler`. `name` has static storage.
-  RpcServiceMethod(const char* name, RpcType type, MethodHandler* handler)
-      : RpcMethod(name, type), handler_(handler) {}
+  // Takes over `handler`. `name` and `messages` have static storage.
+  RpcServiceMethod(const char* name, RpcType type, MethodHandler* handler,
+                   const MethodMessages& messages = kAnyMessages)
+      : RpcMethod(name, type, messages), handler_(handler) {}
 
   MethodHandler* handler() const { return handler_.get(); }
   // For a server, which may end after the service.

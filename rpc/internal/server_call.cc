@@ -9,7 +9,6 @@
 #include "absl/status/status.h"
 #include "absl/time/clock.h"
 #include "rpc/internal/any_message_codec.h"
-#include "rpc/internal/protobuf_in_line.h"
 
 namespace rpc::internal {
 namespace {
@@ -129,7 +128,8 @@ inline bool ServerCall::HasUsualRequest(const IncomingFrame& frame) const {
 inline bool ServerCall::TakeUsualRequest(IncomingFrame& frame) {
   moved_bytes_ += frame.message.size();
   const std::string_view bytes = frame.message.only().view();
-  if (ABSL_PREDICT_FALSE(!ParseInLine(bytes, only_request_))) {
+  if (ABSL_PREDICT_FALSE(
+          !method_->messages.request.parse(bytes, only_request_))) {
     RefuseMalformed(frame);
     return false;
   }

@@ -64,10 +64,10 @@ inline bool ServerCall::EncodeResponse(const Response& response,
   bool encoded;
   if constexpr (std::is_same_v<Response, ConstMessageRef>) {
     encoded = EncodeAnyMessage(response, memory, core_->encode_limits, scratch,
-                               frame, error);
+                               frame, error, method_->messages.response);
   } else {
     encoded = EncodeMessage(response, memory, core_->encode_limits, scratch,
-                            frame, error);
+                            frame, error, method_->messages.response);
   }
   moved_bytes_ += frame.small_message.size() + frame.message.size();
   return encoded;
@@ -107,9 +107,10 @@ void ServerCall::RespondAndFinish(const Status& status,
   }
   MessageScratch scratch;
   OutgoingFrame frame;
-  const size_t size = message->ByteSizeLong();
-  if (ABSL_PREDICT_FALSE(size > core_->encode_limits.copy_bytes ||
-                         !EncodeSmallMessage(*message, size, scratch, frame))) {
+  const size_t size =
+      EncodeSmallMessage(*message, core_->encode_limits, scratch, frame,
+                         method_->messages.response);
+  if (ABSL_PREDICT_FALSE(size > core_->encode_limits.copy_bytes)) {
     return RespondLargeAndFinish(*message, size, last_act);
   }
   moved_bytes_ += size;
@@ -125,13 +126,8 @@ ABSL_ATTRIBUTE_NOINLINE void ServerCall::RespondUnusuallyAndFinish(
   Finished();
 }
 
-// Also with what is to be said of a small one that was changed meanwhile.
 ABSL_ATTRIBUTE_NOINLINE void ServerCall::RespondLargeAndFinish(
     const google::protobuf::MessageLite& response, size_t size, bool last_act) {
-  if (size <= core_->encode_limits.copy_bytes) {
-    RespondWithHeader(MessageChangedWhileSent(), ConstMessageRef(), last_act);
-    return Finished();
-  }
   OutgoingFrame frame;
   Status error;
   ResponseMemory memory = {*core_->transport, handle_};

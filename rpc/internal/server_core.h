@@ -22,6 +22,7 @@
 #include "rpc/internal/handler_pacer.h"
 #include "rpc/internal/large_spares.h"
 #include "rpc/internal/message_codec.h"
+#include "rpc/internal/message_functions.h"
 #include "rpc/internal/method_handler.h"
 #include "rpc/internal/received_metadata.h"
 #include "rpc/internal/rpc_method.h"
@@ -56,21 +57,25 @@ class DetachedCalls {
 // service.
 struct ServerMethod {
   ServerMethod(std::shared_ptr<MethodHandler> method_handler,
-               RpcMethod::RpcType method_type)
+               RpcMethod::RpcType method_type,
+               const MethodMessages& method_messages = kAnyMessages)
       : owned_handler(std::move(method_handler)),
         handler(*owned_handler),
-        type(method_type) {}
+        type(method_type),
+        messages(method_messages) {}
   // The same method, for calls of channels that say this of themselves.
   ServerMethod(const ServerMethod& method,
                std::shared_ptr<const ReceivedMetadata> calls_origin)
       : owned_handler(method.owned_handler),
         handler(method.handler),
         type(method.type),
+        messages(method.messages),
         origin(std::move(calls_origin)) {}
 
   const std::shared_ptr<MethodHandler> owned_handler;
   MethodHandler& handler;
   const RpcMethod::RpcType type;
+  const MethodMessages messages;
   const std::shared_ptr<const ReceivedMetadata> origin;  // null: none
   HandlerPacer pacer;
   // Of ServerCall.

@@ -9,7 +9,6 @@
 #include "absl/base/optimization.h"
 #include "rpc/client_context.h"
 #include "rpc/internal/client_unary_call.h"
-#include "rpc/internal/protobuf_in_line.h"
 #include "rpc/status.h"
 #include "rpc/transport.h"
 
@@ -36,7 +35,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool ClientUnaryCall::TakeUsualAnswer(
     TakeUnusualAnswer(frame, outcome);
     return false;
   }
-  if (ABSL_PREDICT_FALSE(!ParseInLine(frame.message.only().view(), response))) {
+  if (ABSL_PREDICT_FALSE(!parse_(frame.message.only().view(), response))) {
     EndMalformed(frame, outcome);
     return false;
   }
