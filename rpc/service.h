@@ -21,6 +21,10 @@
 
 namespace rpc {
 
+namespace testing {
+class ServiceTestPeer;
+}  // namespace testing
+
 class Service {
   using ApiType = internal::RpcServiceMethod::ApiType;
 
@@ -102,6 +106,7 @@ class Service {
  private:
   friend class Server;
   friend class ServerBuilder;
+  friend class testing::ServiceTestPeer;
   internal::RpcServiceMethod& Method(int index) {
     return *methods_[static_cast<size_t>(index)];
   }

@@ -49,7 +49,8 @@ void PrintRegistration(const MethodModel& method, Printer& printer) {
            $parameters$) {
           return service->$Method$($arguments$);
         },
-        this)));
+        this),
+    ::rpc::internal::kMessagesOf<$Request$, $Response$>));
 )",
             printer);
 }

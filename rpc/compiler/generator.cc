@@ -6,6 +6,7 @@
 #include "google/protobuf/io/printer.h"
 #include "google/protobuf/io/zero_copy_stream.h"
 #include "rpc/compiler/comments.h"
+#include "rpc/compiler/message_fields.h"
 #include "rpc/compiler/mock_printer.h"
 #include "rpc/compiler/model.h"
 #include "rpc/compiler/parameters.h"
@@ -75,17 +76,32 @@ void PrintHeader(const FileModel& file, Printer& printer) {
   CloseGuard(file.include_guard, printer);
 }
 
+// What the runtime asks of the messages' types.
+void PrintMessages(const FileModel& file, Printer& printer) {
+  if (file.messages.empty()) return;
+  printer.Print("namespace rpc::internal {\n");
+  for (const MessageModel& message : file.messages) {
+    printer.Print("\n");
+    PrintFieldsOf(message, printer);
+  }
+  printer.Print("\n}  // namespace rpc::internal\n\n");
+}
+
 void PrintSource(const FileModel& file, Printer& printer) {
   PrintOrigin(file, printer);
   printer.Print(R"(
 #include "$service_header$"
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <utility>
 
+#include "rpc/internal/message_fields.h"
+
 )",
                 "service_header", file.service_header);
+  PrintMessages(file, printer);
   PrintServices(file, &PrintServiceDefinitions, printer);
 }
 

@@ -11,11 +11,13 @@
 #include "google/protobuf/compiler/cpp/names.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
+#include "rpc/compiler/message_fields.h"
 #include "rpc/compiler/names.h"
 
 namespace rpc::compiler {
 namespace {
 
+using ::google::protobuf::Descriptor;
 using ::google::protobuf::FileDescriptor;
 using ::google::protobuf::MethodDescriptor;
 using ::google::protobuf::ServiceDescriptor;
@@ -164,6 +166,25 @@ absl::Status Check(const FileDescriptor& file, const Parameters& parameters) {
       absl::StrJoin(problems, absl::StrCat("\n", file.name(), ": ")));
 }
 
+// Each once, however many methods have it.
+std::vector<MessageModel> MessagesOf(const FileDescriptor& file) {
+  std::vector<MessageModel> messages;
+  std::set<const Descriptor*> seen;
+  for (int i = 0; i < file.service_count(); ++i) {
+    const ServiceDescriptor& service = *file.service(i);
+    for (int j = 0; j < service.method_count(); ++j) {
+      const MethodDescriptor& method = *service.method(j);
+      for (const Descriptor* message :
+           {method.input_type(), method.output_type()}) {
+        if (!seen.insert(message).second) continue;
+        auto model = BuildMessage(*message);
+        if (model) messages.push_back(*std::move(model));
+      }
+    }
+  }
+  return messages;
+}
+
 std::vector<std::string> NamespacesOf(const FileDescriptor& file,
                                       const Parameters& parameters) {
   std::vector<std::string> namespaces =
@@ -191,6 +212,7 @@ absl::StatusOr<FileModel> BuildFileModel(const FileDescriptor& file,
   model.include_guard = IncludeGuard(file.name());
   model.mock_include_guard = MockIncludeGuard(file.name());
   model.namespaces = NamespacesOf(file, parameters);
+  model.messages = MessagesOf(file);
   for (int i = 0; i < file.service_count(); ++i) {
     model.services.push_back(BuildService(*file.service(i)));
   }

@@ -8,6 +8,7 @@
 #ifndef VERBENA_RPC_COMPILER_MODEL_H_
 #define VERBENA_RPC_COMPILER_MODEL_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -49,6 +50,24 @@ struct ServiceModel {
   Comments comments;
 };
 
+// A field that is one number, text, or bytes.
+struct FieldModel {
+  int number = 0;
+  uint32_t tag = 0;           // what it begins with on the wire
+  std::string name;           // its functions' in C++
+  std::string function;       // of FieldReader and FieldWriter: "Sint32"
+  std::string enum_type;      // "::pkg::Color"; or empty
+  bool has_presence = false;  // there is a has_NAME
+  bool is_text = false;       // or bytes
+};
+
+// A message of such fields only.
+struct MessageModel {
+  std::string type;                // "::pkg::Request"
+  bool deprecated = false;         // it, or what it has
+  std::vector<FieldModel> fields;  // by number
+};
+
 struct FileModel {
   std::string proto_file;      // "dir/foo.proto"
   std::string message_header;  // "dir/foo.pb.h"
@@ -58,6 +77,7 @@ struct FileModel {
   std::string include_guard;
   std::string mock_include_guard;
   std::vector<std::string> namespaces;  // outermost first
+  std::vector<MessageModel> messages;   // of the services' methods
   std::vector<ServiceModel> services;
   Comments comments;  // of the file itself
 };

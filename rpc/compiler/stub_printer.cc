@@ -161,7 +161,8 @@ $Service$::Stub::Stub(
     printer.Print(VariablesOf(method), R"(,
       rpcmethod_$index$_(
           "$path$", options.suffix_for_stats(),
-          ::rpc::internal::RpcMethod::$rpc_type$, channel))");
+          ::rpc::internal::RpcMethod::$rpc_type$, channel,
+          ::rpc::internal::kMessagesOf<$Request$, $Response$>))");
   }
   printer.Print(" {}\n");
 }

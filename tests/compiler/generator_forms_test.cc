@@ -68,6 +68,38 @@ TEST(GeneratorFormsTest, StreamsAreOfTheirKinds) {
                     HasSubstr("RpcMethod::BIDI_STREAMING")));
 }
 
+// That they make what protobuf makes: tests/rpc/message_fields_test.
+TEST(GeneratorFormsTest, SimpleMessagesGoFieldByField) {
+  const std::string source =
+      OneLine(SourceFrom("service S { rpc Get(Simple) returns (Deep); }\n"
+                         "message Deep { M inner = 1; }\n"
+                         "message Simple {\n"
+                         "  Color second = 2;\n"
+                         "  optional string class = 1;\n"
+                         "}\n"
+                         "enum Color { NONE = 0; }\n"));
+  EXPECT_THAT(
+      source,
+      AllOf(HasSubstr("struct FieldsOf<::pkg::Simple> {"),
+            HasSubstr("if (message.has_class_()) { "
+                      "writer.String(1, message.class_()); } "
+                      "if (IsSet(message.second())) { "
+                      "writer.Enum(2, message.second()); }"),
+            HasSubstr("case 10: return reader.String(message.mutable_class_());"
+                      " case 16: return message.set_second("
+                      "static_cast<::pkg::Color>(reader.Enum()));"),
+            HasSubstr("kMessagesOf<::pkg::Simple, ::pkg::Deep>"),
+            Not(HasSubstr("FieldsOf<::pkg::Deep>")),
+            Not(HasSubstr("-Wdeprecated-declarations"))));
+}
+
+TEST(GeneratorFormsTest, DeprecatedFieldsAreUsedInSilence) {
+  EXPECT_THAT(SourceFrom("service S { rpc Get(Old) returns (M); }\n"
+                         "message Old { int32 n = 1 [deprecated = true]; }\n"),
+              HasSubstr("#pragma GCC diagnostic ignored "
+                        "\"-Wdeprecated-declarations\""));
+}
+
 TEST(GeneratorFormsTest, EveryKindHasAFormWithReactors) {
   const std::string header = HeaderFrom(kKinds);
   const std::string source = SourceFrom(kKinds);
