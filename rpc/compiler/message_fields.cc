@@ -1,6 +1,7 @@
 #include "rpc/compiler/message_fields.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,8 +24,7 @@ using ::google::protobuf::compiler::cpp::QualifiedClassName;
 using ::google::protobuf::internal::WireFormatLite;
 using ::google::protobuf::io::Printer;
 
-// Messages of more fields are mostly other work.
-constexpr int kMostFields = 64;
+constexpr int kMostFields = 64;  // FieldReader's, too
 // FieldWriter's.
 constexpr int kMaxNumber = 2047;
 
@@ -94,22 +94,45 @@ void PrintWrite(const FieldModel& field, Printer& printer) {
       printer);
 }
 
-void PrintRead(const FieldModel& field, Printer& printer) {
+// `index`: among the message's fields.
+void PrintRead(const FieldModel& field, size_t index, Printer& printer) {
+  const std::string reader =
+      absl::StrCat("reader.Saw(", index, ").", field.function);
   const std::string value =
       field.is_text
-          ? absl::StrCat("reader.", field.function, "(message.mutable_",
-                         field.name, "())")
+          ? absl::StrCat(reader, "(message.mutable_", field.name, "())")
           : absl::StrCat("message.set_", field.name, "(",
                          field.enum_type.empty()
-                             ? absl::StrCat("reader.", field.function, "()")
+                             ? absl::StrCat(reader, "()")
                              : absl::StrCat("static_cast<", field.enum_type,
-                                            ">(reader.Enum())"),
+                                            ">(", reader, "())"),
                          ")");
   PrintText({{"tag", absl::StrCat(field.tag)}, {"value", value}},
             R"(case $tag$:
   return $value$;
 )",
             printer);
+}
+
+std::string Hex(uint64_t bits) {
+  return absl::StrCat("0x", absl::Hex(bits), "u");
+}
+
+void PrintClearUnseen(const MessageModel& message, Printer& printer) {
+  const size_t count = message.fields.size();
+  printer.Print(R"(static constexpr uint64_t kAll = $all$;
+static void ClearUnseen([[maybe_unused]] uint64_t seen,
+                        [[maybe_unused]] $Message$& message) {
+)",
+                "all", Hex(count == 0 ? 0 : ~uint64_t{0} >> (64 - count)),
+                "Message", message.type);
+  printer.Indent();
+  for (size_t i = 0; i < count; ++i) {
+    printer.Print("if ((seen & $bit$) == 0) message.clear_$name$();\n", "bit",
+                  Hex(uint64_t{1} << i), "name", message.fields[i].name);
+  }
+  printer.Outdent();
+  printer.Print("}\n");
 }
 
 }  // namespace
@@ -160,12 +183,15 @@ static void Read(uint32_t tag, FieldReader& reader,
                 "Message", message.type);
   printer.Indent();
   printer.Indent();
-  for (const FieldModel& field : message.fields) PrintRead(field, printer);
+  for (size_t i = 0; i < message.fields.size(); ++i) {
+    PrintRead(message.fields[i], i, printer);
+  }
   printer.Print("default:\n  return reader.GiveUp();\n");
   printer.Outdent();
   printer.Print("}\n");
   printer.Outdent();
   printer.Print("}\n");
+  PrintClearUnseen(message, printer);
   printer.Outdent();
   printer.Print("};\n");
   if (message.deprecated) printer.Print("#pragma GCC diagnostic pop\n");

@@ -8,9 +8,13 @@
 //     }
 //     static void Read(uint32_t tag, FieldReader& reader, Payload& message) {
 //       switch (tag) {
-//         case 10: return reader.Bytes(message.mutable_data());
+//         case 10: return reader.Saw(0).Bytes(message.mutable_data());
+//         default: return reader.GiveUp();
 //       }
-//       reader.GiveUp();
+//     }
+//     static constexpr uint64_t kAll = 1;
+//     static void ClearUnseen(uint64_t seen, Payload& message) {
+//       if ((seen & 1) == 0) message.clear_data();
 //     }
 //   };
 //
@@ -218,6 +222,14 @@ class FieldReader {
     return (first & 0x7fu) | (uint32_t{second} << 7);
   }
 
+  // The field of this index among the type's, below 64, comes next. Those that
+  // are not seen keep what the message had.
+  ABSL_ATTRIBUTE_ALWAYS_INLINE FieldReader& Saw(int index) {
+    seen_ |= uint64_t{1} << index;
+    return *this;
+  }
+  uint64_t seen() const { return seen_; }
+
   // Of a varint, what does not fit is cut off, as protobuf does.
   ABSL_ATTRIBUTE_ALWAYS_INLINE int32_t Int32() {
     return static_cast<int32_t>(Uint64());
@@ -320,6 +332,7 @@ class FieldReader {
 
   const char* at_;
   const char* const end_;
+  uint64_t seen_ = 0;
   bool has_given_up_ = false;
 };
 
@@ -357,14 +370,19 @@ size_t WriteByFields(const google::protobuf::MessageLite& message,
 template <class Message>
 bool ParseByFields(std::string_view bytes,
                    google::protobuf::MessageLite* message) {
+  if (ABSL_PREDICT_FALSE(HasUnknownFields(*message))) message->Clear();
   auto& parsed = static_cast<Message&>(*message);
-  parsed.Clear();
   FieldReader reader(bytes);
   while (!reader.done()) {
     FieldsOf<Message>::Read(reader.Tag(), reader, parsed);
   }
-  if (ABSL_PREDICT_TRUE(!reader.has_given_up())) return true;
-  return ParseUnusual(bytes, message);
+  if (ABSL_PREDICT_FALSE(reader.has_given_up())) {
+    return ParseUnusual(bytes, message);
+  }
+  if (reader.seen() != FieldsOf<Message>::kAll) {
+    FieldsOf<Message>::ClearUnseen(reader.seen(), parsed);
+  }
+  return true;
 }
 
 template <class Message>

@@ -80,17 +80,21 @@ TEST(GeneratorFormsTest, SimpleMessagesGoFieldByField) {
                          "enum Color { NONE = 0; }\n"));
   EXPECT_THAT(
       source,
-      AllOf(HasSubstr("struct FieldsOf<::pkg::Simple> {"),
-            HasSubstr("if (message.has_class_()) { "
-                      "writer.String(1, message.class_()); } "
-                      "if (IsSet(message.second())) { "
-                      "writer.Enum(2, message.second()); }"),
-            HasSubstr("case 10: return reader.String(message.mutable_class_());"
-                      " case 16: return message.set_second("
-                      "static_cast<::pkg::Color>(reader.Enum()));"),
-            HasSubstr("kMessagesOf<::pkg::Simple, ::pkg::Deep>"),
-            Not(HasSubstr("FieldsOf<::pkg::Deep>")),
-            Not(HasSubstr("-Wdeprecated-declarations"))));
+      AllOf(
+          HasSubstr("struct FieldsOf<::pkg::Simple> {"),
+          HasSubstr("if (message.has_class_()) { "
+                    "writer.String(1, message.class_()); } "
+                    "if (IsSet(message.second())) { "
+                    "writer.Enum(2, message.second()); }"),
+          HasSubstr(
+              "case 10: return reader.Saw(0).String(message.mutable_class_());"
+              " case 16: return message.set_second("
+              "static_cast<::pkg::Color>(reader.Saw(1).Enum()));"),
+          HasSubstr("kAll = 0x3u;"),
+          HasSubstr("if ((seen & 0x2u) == 0) message.clear_second();"),
+          HasSubstr("kMessagesOf<::pkg::Simple, ::pkg::Deep>"),
+          Not(HasSubstr("FieldsOf<::pkg::Deep>")),
+          Not(HasSubstr("-Wdeprecated-declarations"))));
 }
 
 TEST(GeneratorFormsTest, DeprecatedFieldsAreUsedInSilence) {

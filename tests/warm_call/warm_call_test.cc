@@ -35,8 +35,8 @@ namespace {
 // it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimized";
-constexpr CallgrindCounts kClientLimit = {.instructions = 1677, .stores = 337};
-constexpr CallgrindCounts kServerLimit = {.instructions = 1934, .stores = 360};
+constexpr CallgrindCounts kClientLimit = {.instructions = 1658, .stores = 331};
+constexpr CallgrindCounts kServerLimit = {.instructions = 1915, .stores = 355};
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
