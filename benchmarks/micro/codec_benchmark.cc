@@ -4,6 +4,7 @@
 //
 // The argument is the message's one field in bytes. Small messages go by
 // scratch memory, larger ones straight into registered memory, as in a call.
+// "ByFields": by the functions that are generated for the message's fields.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,11 +14,14 @@
 #include "benchmark/benchmark.h"
 #include "benchmarks/micro/soft_endpoint.h"
 #include "benchmarks/rpc_bench.pb.h"
+#include "benchmarks/rpc_bench.rpc.pb.h"
 #include "rdma_transport/registered_memory.h"
 #include "rdma_transport/verbs/protection_domain.h"
 #include "rpc/buffer.h"
 #include "rpc/internal/message_codec.h"
+#include "rpc/internal/message_functions.h"
 #include "rpc/status.h"
+#include "rpc/test/service_test_peer.h"
 #include "rpc/transport.h"
 
 namespace {
@@ -51,7 +55,13 @@ Payload MessageOf(const benchmark::State& state) {
   return message;
 }
 
-void Encode(benchmark::State& state) {
+rpc::internal::MessageFunctions FunctionsOfPayload() {
+  benchmarks::Bench::Service service;
+  return rpc::testing::ServiceTestPeer::Messages(service, /*index=*/0).request;
+}
+
+void EncodeWith(const rpc::internal::MessageFunctions& functions,
+                benchmark::State& state) {
   Allocator allocator;
   const Payload message = MessageOf(state);
   const EncodeLimits limits({.copy_message_bytes = MessageScratch::kBytes,
@@ -61,7 +71,8 @@ void Encode(benchmark::State& state) {
     MessageScratch scratch;
     rpc::OutgoingFrame frame;
     rpc::Status error;
-    if (!EncodeMessage(message, allocator, limits, scratch, frame, &error)) {
+    if (!EncodeMessage(message, allocator, limits, scratch, frame, &error,
+                       functions)) {
       state.SkipWithError(error.error_message().c_str());
       break;
     }
@@ -71,8 +82,17 @@ void Encode(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
+
+void Encode(benchmark::State& state) {
+  EncodeWith(rpc::internal::kProtobufsOwn, state);
+}
 BENCHMARK(Encode)->Arg(64)->Arg(1000)->Arg(8 << 10)->Arg(64 << 10)->Arg(1
                                                                         << 20);
+
+void EncodeByFields(benchmark::State& state) {
+  EncodeWith(FunctionsOfPayload(), state);
+}
+BENCHMARK(EncodeByFields)->Arg(64)->Arg(1000);
 
 BufferChain InPieces(std::string_view bytes, size_t piece_bytes) {
   BufferChain chain;
@@ -102,6 +122,22 @@ void Decode(benchmark::State& state, size_t piece_bytes) {
 
 void DecodeContiguous(benchmark::State& state) { Decode(state, 0); }
 BENCHMARK(DecodeContiguous)->Arg(64)->Arg(8 << 10)->Arg(64 << 10)->Arg(1 << 20);
+
+void DecodeByFields(benchmark::State& state) {
+  const auto parse = FunctionsOfPayload().parse;
+  const std::string bytes = MessageOf(state).SerializeAsString();
+  Payload message;
+  for (auto _ : state) {
+    if (!parse(bytes, &message)) {
+      state.SkipWithError("not parsed");
+      break;
+    }
+    benchmark::DoNotOptimize(message);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() * state.range(0));
+}
+BENCHMARK(DecodeByFields)->Arg(64)->Arg(8 << 10);
 
 void DecodePiecesOf4KiB(benchmark::State& state) { Decode(state, 4 << 10); }
 BENCHMARK(DecodePiecesOf4KiB)->Arg(8 << 10)->Arg(64 << 10)->Arg(1 << 20);

@@ -10,6 +10,7 @@
 #include "google/protobuf/compiler/cpp/names.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "google/protobuf/wire_format_lite.h"
+#include "rpc/compiler/names.h"
 #include "rpc/compiler/text.h"
 
 namespace rpc::compiler {
@@ -28,10 +29,11 @@ constexpr int kMostFields = 64;  // FieldReader's, too
 // FieldWriter's.
 constexpr int kMaxNumber = 2047;
 
-// Those of a proto2 enum, where others are kept apart.
+// Elsewhere numbers that the enum does not have are unknown fields.
 bool TakesAnyValue(const FieldDescriptor& field) {
-  return field.type() != FieldDescriptor::TYPE_ENUM ||
-         field.enum_type()->file()->syntax() == FileDescriptor::SYNTAX_PROTO3;
+  return field.enum_type() == nullptr ||
+         (field.file()->syntax() == FileDescriptor::SYNTAX_PROTO3 &&
+          field.enum_type()->file()->syntax() == FileDescriptor::SYNTAX_PROTO3);
 }
 
 bool IsSimple(const FieldDescriptor& field) {
@@ -140,10 +142,12 @@ static void ClearUnseen([[maybe_unused]] uint64_t seen,
 std::optional<MessageModel> BuildMessage(const Descriptor& message) {
   MessageModel model;
   model.type = QualifiedClassName(&message);
+  model.guard = FieldsGuard(message.full_name());
   model.deprecated = message.options().deprecated();
   if (message.field_count() > kMostFields ||
       message.extension_range_count() != 0 ||
-      message.options().message_set_wire_format()) {
+      message.options().message_set_wire_format() ||
+      message.options().map_entry()) {
     return std::nullopt;
   }
   for (int i = 0; i < message.field_count(); ++i) {
@@ -160,6 +164,8 @@ std::optional<MessageModel> BuildMessage(const Descriptor& message) {
 }
 
 void PrintFieldsOf(const MessageModel& message, Printer& printer) {
+  // Another file's source may have it, too, and be compiled as one with this.
+  printer.Print("#ifndef $guard$\n#define $guard$\n", "guard", message.guard);
   if (message.deprecated) {
     printer.Print(R"(#pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
@@ -195,6 +201,7 @@ static void Read(uint32_t tag, FieldReader& reader,
   printer.Outdent();
   printer.Print("};\n");
   if (message.deprecated) printer.Print("#pragma GCC diagnostic pop\n");
+  printer.Print("#endif  // $guard$\n", "guard", message.guard);
 }
 
 }  // namespace rpc::compiler

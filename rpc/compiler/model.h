@@ -64,6 +64,7 @@ struct FieldModel {
 // A message of such fields only.
 struct MessageModel {
   std::string type;                // "::pkg::Request"
+  std::string guard;               // of what is generated for it
   bool deprecated = false;         // it, or what it has
   std::vector<FieldModel> fields;  // by number
 };

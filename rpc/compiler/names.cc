@@ -92,4 +92,8 @@ std::string MockIncludeGuard(const std::string& proto_file) {
   return GuardOf("VERBENA_RPC_MOCK", proto_file);
 }
 
+std::string FieldsGuard(const std::string& message) {
+  return GuardOf("VERBENA_RPC_FIELDS", message);
+}
+
 }  // namespace rpc::compiler

@@ -39,6 +39,10 @@ std::string IncludeGuard(const std::string& proto_file);
 // That of the header with the mocks. No other header has it.
 std::string MockIncludeGuard(const std::string& proto_file);
 
+// The guard of what is generated for a message's fields, by its name,
+// "pkg.Request". No header has it.
+std::string FieldsGuard(const std::string& message);
+
 }  // namespace rpc::compiler
 
 #endif  // VERBENA_RPC_COMPILER_NAMES_H_

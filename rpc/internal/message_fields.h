@@ -43,8 +43,13 @@
 
 #include "absl/base/attributes.h"
 #include "absl/base/optimization.h"
+#include "google/protobuf/generated_message_util.h"
+#include "google/protobuf/message.h"
 #include "google/protobuf/message_lite.h"
+#include "google/protobuf/metadata_lite.h"
+#include "google/protobuf/stubs/casts.h"
 #include "google/protobuf/stubs/common.h"
+#include "google/protobuf/unknown_field_set.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "rpc/internal/message_functions.h"
 
@@ -61,15 +66,36 @@ template <class Number>
 requires std::is_integral_v<Number> || std::is_enum_v<Number>
 inline bool IsSet(Number value) { return value != Number{}; }
 
-// Whether it may have fields that its type does not have.
-inline bool HasUnknownFields(const google::protobuf::MessageLite& message) {
-  struct Access : google::protobuf::MessageLite {
-    static bool Look(const google::protobuf::MessageLite& message) {
-      return (message.*(&Access::_internal_metadata_)).have_unknown_fields();
+// Whether it has fields that its type does not have.
+class UnknownFields : google::protobuf::MessageLite {
+ public:
+  template <class Message>
+  ABSL_ATTRIBUTE_ALWAYS_INLINE static bool AreIn(const Message& message) {
+    const google::protobuf::internal::InternalMetadata& metadata =
+        message.*(&UnknownFields::_internal_metadata_);
+    return ABSL_PREDICT_FALSE(metadata.have_unknown_fields()) &&
+           !AreEmpty<std::is_base_of_v<google::protobuf::Message, Message>>(
+               metadata);
+  }
+
+ private:
+  // There have been some: of the full runtime, or of the lite one.
+  template <bool kFull>
+  ABSL_ATTRIBUTE_NOINLINE static bool AreEmpty(
+      const google::protobuf::internal::InternalMetadata& metadata) {
+    if constexpr (kFull) {
+      using google::protobuf::UnknownFieldSet;
+      return metadata
+          .unknown_fields<UnknownFieldSet>(&UnknownFieldSet::default_instance)
+          .empty();
+    } else {
+      return metadata
+          .unknown_fields<std::string>(
+              &google::protobuf::internal::GetEmptyString)
+          .empty();
     }
-  };
-  return Access::Look(message);
-}
+  }
+};
 
 // Writes fields of numbers up to kMaxNumber, in their order.
 class FieldWriter {
@@ -359,9 +385,11 @@ ABSL_ATTRIBUTE_NOINLINE inline bool ParseUnusual(
 template <class Message>
 size_t WriteByFields(const google::protobuf::MessageLite& message,
                      uint8_t* target, size_t max_bytes) {
+  const auto& written =
+      google::protobuf::internal::down_cast<const Message&>(message);
   FieldWriter writer(target, max_bytes);
-  if (ABSL_PREDICT_TRUE(!HasUnknownFields(message))) {
-    FieldsOf<Message>::Write(static_cast<const Message&>(message), writer);
+  if (ABSL_PREDICT_TRUE(!UnknownFields::AreIn(written))) {
+    FieldsOf<Message>::Write(written, writer);
     if (ABSL_PREDICT_TRUE(!writer.has_given_up())) return writer.size();
   }
   return WriteUnusual(message, target, max_bytes);
@@ -370,8 +398,8 @@ size_t WriteByFields(const google::protobuf::MessageLite& message,
 template <class Message>
 bool ParseByFields(std::string_view bytes,
                    google::protobuf::MessageLite* message) {
-  if (ABSL_PREDICT_FALSE(HasUnknownFields(*message))) message->Clear();
-  auto& parsed = static_cast<Message&>(*message);
+  auto& parsed = google::protobuf::internal::down_cast<Message&>(*message);
+  if (ABSL_PREDICT_FALSE(UnknownFields::AreIn(parsed))) parsed.Clear();
   FieldReader reader(bytes);
   while (!reader.done()) {
     FieldsOf<Message>::Read(reader.Tag(), reader, parsed);

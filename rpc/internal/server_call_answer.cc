@@ -64,7 +64,7 @@ inline bool ServerCall::EncodeResponse(const Response& response,
   bool encoded;
   if constexpr (std::is_same_v<Response, ConstMessageRef>) {
     encoded = EncodeAnyMessage(response, memory, core_->encode_limits, scratch,
-                               frame, error, method_->messages.response);
+                               frame, error);
   } else {
     encoded = EncodeMessage(response, memory, core_->encode_limits, scratch,
                             frame, error, method_->messages.response);

@@ -97,6 +97,17 @@ TEST(GeneratorFormsTest, SimpleMessagesGoFieldByField) {
           Not(HasSubstr("-Wdeprecated-declarations"))));
 }
 
+// Sources of two .proto files may have the same message, and be compiled as
+// one.
+TEST(GeneratorFormsTest, WhatIsOfAMessageIsGuarded) {
+  EXPECT_THAT(SourceFrom("service S { rpc Get(M) returns (M); }\n"),
+              AllOf(HasSubstr("#ifndef VERBENA_RPC_FIELDS_2fpkg_2eM_H_\n"
+                              "#define VERBENA_RPC_FIELDS_2fpkg_2eM_H_\n"
+                              "template <>\n"),
+                    HasSubstr("};\n"
+                              "#endif  // VERBENA_RPC_FIELDS_2fpkg_2eM_H_\n")));
+}
+
 TEST(GeneratorFormsTest, DeprecatedFieldsAreUsedInSilence) {
   EXPECT_THAT(SourceFrom("service S { rpc Get(Old) returns (M); }\n"
                          "message Old { int32 n = 1 [deprecated = true]; }\n"),

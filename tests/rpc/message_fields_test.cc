@@ -20,20 +20,13 @@
 #include "gtest/gtest.h"
 #include "rpc/internal/message_functions.h"
 #include "rpc/service.h"
+#include "rpc/test/service_test_peer.h"
 #include "tests/rpc/bytes_in_order.h"
 #include "tests/rpc/fields.pb.h"
 #include "tests/rpc/fields.rpc.pb.h"
 #include "tests/rpc/old_fields.pb.h"
 
 namespace rpc::testing {
-
-class ServiceTestPeer {
- public:
-  static const internal::MethodMessages& Messages(Service& service, int index) {
-    return service.Method(index).messages();
-  }
-};
-
 namespace {
 
 using google::protobuf::FieldDescriptor;
@@ -190,13 +183,20 @@ TEST_F(MessageFieldsTest, AreOfTypesWithNumbersAndTextsOnly) {
     EXPECT_NE(type.functions.write, kProtobufsOwn.write)
         << type.prototype.GetTypeName();
   }
+}
+
+TEST_F(MessageFieldsTest, AreNotOfOtherTypes) {
   OtherFields::Service others;
-  for (const Type& type :
-       TypesOf(others, *File().FindServiceByName("OtherFields"))) {
-    EXPECT_EQ(type.functions.parse, kProtobufsOwn.parse)
-        << type.prototype.GetTypeName();
-    EXPECT_EQ(type.functions.write, kProtobufsOwn.write)
-        << type.prototype.GetTypeName();
+  const auto& about = *File().FindServiceByName("OtherFields");
+  for (int i = 0; i < about.method_count(); ++i) {
+    const auto& messages = ServiceTestPeer::Messages(others, i);
+    for (const MessageFunctions& functions :
+         {messages.request, messages.response}) {
+      EXPECT_EQ(functions.parse, kProtobufsOwn.parse)
+          << about.method(i)->full_name();
+      EXPECT_EQ(functions.write, kProtobufsOwn.write)
+          << about.method(i)->full_name();
+    }
   }
 }
 
@@ -305,6 +305,10 @@ TEST_F(MessageFieldsTest, KeepsUnknownFields) {
     ASSERT_TRUE(type.functions.parse(bytes, parsed.get()));
     EXPECT_EQ(BytesInOrder(*parsed), bytes);
     ExpectSameWritten(*parsed, type, 10000);
+    // A message remembers that it had some.
+    parsed->Clear();
+    ExpectSameWritten(*parsed, type, 10000);
+    ExpectSameParsed("", type, *parsed);
   }
 }
 

@@ -40,10 +40,10 @@ constexpr CallgrindCounts kServerLimit = {.instructions = 1915, .stores = 355};
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
-constexpr CallgrindCounts kClientLimit = {.instructions = 13740,
-                                          .stores = 3430};
-constexpr CallgrindCounts kServerLimit = {.instructions = 14830,
-                                          .stores = 3680};
+constexpr CallgrindCounts kClientLimit = {.instructions = 13370,
+                                          .stores = 3342};
+constexpr CallgrindCounts kServerLimit = {.instructions = 14427,
+                                          .stores = 3575};
 #endif
 
 // From the test's working directory, the root of its runfiles.
