@@ -25,8 +25,8 @@ using ::google::protobuf::compiler::cpp::QualifiedClassName;
 using ::google::protobuf::internal::WireFormatLite;
 using ::google::protobuf::io::Printer;
 
-constexpr int kMostFields = 64;  // FieldReader's, too
-// FieldWriter's.
+// What FieldReader and FieldWriter can do.
+constexpr int kMostFields = 64;
 constexpr int kMaxNumber = 2047;
 
 // Elsewhere numbers that the enum does not have are unknown fields.
