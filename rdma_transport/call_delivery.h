@@ -86,7 +86,8 @@ class CallDelivery final : public CallDeliverer {
 
   // The same with OK, for a server's call that was answered.
   void CloseInOrder(Call& call) {
-    if (call.closed) return;
+    if (call.closed) [[unlikely]]
+      return;
     CloseAfterLastFrame(call);
     if (ABSL_PREDICT_FALSE(!call.busy || !call.inbox.empty() ||
                            call.sent_count != 0)) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
 #include "rdma_transport/call.h"
 #include "rdma_transport/call_delivery.h"
 #include "rdma_transport/connection.h"
@@ -34,7 +35,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void CallDelivery::DeliverOpenInLine(
     return AfterOpenLater(call, sink);
   }
   // Nothing is left of most.
-  if (sink == rpc::CallSink::Nobody() && call.closed) [[likely]] {
+  if (ABSL_PREDICT_TRUE(sink == rpc::CallSink::Nobody()) &&
+      ABSL_PREDICT_TRUE(call.closed)) {
     assert(!call.queued && call.inbox.empty());
     connection->Unpin();
     return Destroy(call);

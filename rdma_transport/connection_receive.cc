@@ -107,9 +107,10 @@ void Connection::OnAnswer(const ibv_wc& wc) {
   const rpc::BufferBlock* const block = buffer.block();
   rpc::IncomingFrame incoming(
       MessageOf(std::move(buffer), frame.message().size()), frame.detail());
-  if (delivery_->DeliverLast(*call, incoming) && !incoming.message.empty() &&
-      incoming.message.is_one_buffer() &&
-      incoming.message.only().block() == block) [[likely]] {
+  if (ABSL_PREDICT_TRUE(delivery_->DeliverLast(*call, incoming)) &&
+      ABSL_PREDICT_TRUE(!incoming.message.empty()) &&
+      ABSL_PREDICT_TRUE(incoming.message.is_one_buffer()) &&
+      ABSL_PREDICT_TRUE(incoming.message.only().block() == block)) {
     pool.PutBack(incoming.message.TakeOnly());
   }
 }

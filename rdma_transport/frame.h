@@ -314,9 +314,11 @@ inline bool OnlyMessage<kKind>::is_one() const {
   constexpr uint32_t kExpected =
       static_cast<uint32_t>(kKind) << 8 | kEnd | kHasMessage;
   const std::byte* const in = payload_.data();
-  return tag_ >> 20 == kExpected && payload_.size() >= kFrontBytes &&
-         Load<uint16_t>(in + 6) == 0 &&
-         Load<uint32_t>(in + 8) == payload_.size() - kFrontBytes;
+  return ABSL_PREDICT_TRUE(tag_ >> 20 == kExpected) &&
+         ABSL_PREDICT_TRUE(payload_.size() >= kFrontBytes) &&
+         ABSL_PREDICT_TRUE(Load<uint16_t>(in + 6) == 0) &&
+         ABSL_PREDICT_TRUE(Load<uint32_t>(in + 8) ==
+                           payload_.size() - kFrontBytes);
 }
 
 template <FrameKind kKind>

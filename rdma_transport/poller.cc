@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include "absl/base/attributes.h"
+#include "absl/base/optimization.h"
 #include "absl/memory/memory.h"
 #include "rdma_transport/poller_monitor.h"
 #include "rdma_transport/verbs/verbs_error.h"
@@ -331,11 +332,13 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline Poller::TurnEnd Poller::TurnInLine() {
     if (!RunReadyCalls()) return TurnEnd::kLost;
   }
   // Nothing of what follows runs a callback.
-  if (!dirty_.empty()) FlushDirty();
+  if (!dirty_.empty()) [[unlikely]]
+    FlushDirty();
   receive_pool_->Replenish();
   const uint32_t turns = turns_.load(std::memory_order_relaxed) + 1;
   turns_.store(turns, std::memory_order_relaxed);
-  if (turns % kTurnsPerClock == 0) busy |= LookAround();
+  if (turns % kTurnsPerClock == 0) [[unlikely]]
+    busy |= LookAround();
   assert(turnstile_.HeldByMe());
   return busy ? TurnEnd::kBusy : TurnEnd::kIdle;
 }
@@ -343,7 +346,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline Poller::TurnEnd Poller::TurnInLine() {
 Poller::TurnEnd Poller::Turn() { return TurnInLine(); }
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::PollCompletions() {
-  if (next_completion_ != completion_count_) return true;
+  if (next_completion_ != completion_count_) [[unlikely]]
+    return true;
   next_completion_ = completion_count_ = 0;
   const int count = ibv_poll_cq(cq_->get(), kCompletionBatch, completions_);
   if (count <= 0) {
@@ -361,10 +365,12 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Poller::HandleCompletions() {
   if (next_completion_ == completion_count_) return true;
   do {
     HandleCompletion(completions_[next_completion_++]);
-    if (!turnstile_.HeldByMe()) return false;
+    if (!turnstile_.HeldByMe()) [[unlikely]]
+      return false;
   } while (next_completion_ < completion_count_);
   // A callback's thread may have come here itself, for this very batch.
-  if (completion_count_ == 0) return true;
+  if (completion_count_ == 0) [[unlikely]]
+    return true;
   const int count = std::exchange(completion_count_, 0);
   next_completion_ = 0;
   swept_ += count;
@@ -409,14 +415,15 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Poller::HandleCompletion(
     const ibv_wc& wc) {
   // Receives carry a buffer's address, which is even; sends an odd number.
   const bool is_send = (wc.wr_id & 1) != 0;
-  if (wc.qp_num != last_qp_num_ && !FindConnection(wc.qp_num)) {
+  if (ABSL_PREDICT_FALSE(wc.qp_num != last_qp_num_) &&
+      !FindConnection(wc.qp_num)) {
     // The QP is gone; what it received belongs to nobody.
     if (!is_send) receive_pool_->Discard(wc.wr_id);
     return;
   }
-  if (is_send) {
+  if (is_send) [[unlikely]] {
     last_connection_->OnSendCompletion(wc);
-  } else if (wc.status != IBV_WC_SUCCESS) {
+  } else if (wc.status != IBV_WC_SUCCESS) [[unlikely]] {
     receive_pool_->Discard(wc.wr_id);
     last_connection_->OnReceiveError(wc);
   } else {

@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/base/optimization.h"
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/any_invocable.h"
@@ -151,7 +152,7 @@ class Poller {
     if (stay) [[likely]]
       return true;
     if (!was_driver) {
-      if (RunsCallbackHere()) {
+      if (RunsCallbackHere()) [[likely]] {
         OpenForCallback();
       } else {
         Leave();
@@ -177,7 +178,8 @@ class Poller {
   // A thread may sleep on the poller's events while what it waits for happened
   // on this one. Keepers wait for nothing.
   void WakeWaiters() {
-    if (sleeping_waiters_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
+    if (sleeping_waiters_.load(std::memory_order_seq_cst) > 0) [[unlikely]]
+      WakeSleepers();
   }
 
   // This thread is within a callback that RunCallback opened for: so the poller
@@ -292,7 +294,8 @@ class Poller {
     WakeWaiters();
     // Its last act may have been to enter (RunNow).
     if (turnstile_.HeldByMe()) return true;
-    if (!turnstile_.TryEnter()) return false;
+    if (!turnstile_.TryEnter()) [[unlikely]]
+      return false;
     // What this thread left for another driver comes before what it does now.
     RunTasks();
     return true;
@@ -390,7 +393,9 @@ class Poller {
   bool RunReadyCalls();
   void PushTask(absl::AnyInvocable<void()> task);
   bool RunTasks() {
-    return tasks_.load(std::memory_order_relaxed) != nullptr && RunLeftTasks();
+    return ABSL_PREDICT_FALSE(tasks_.load(std::memory_order_relaxed) !=
+                              nullptr) &&
+           RunLeftTasks();
   }
   bool RunLeftTasks();
   void FlushDirty();
@@ -434,8 +439,9 @@ class Poller {
     RunTasks();
     if (!dirty_.empty()) [[unlikely]]
       FlushDirty();
-    const LeftBehind left = {.callbacks = ready_head_ != nullptr ||
-                                          next_completion_ < completion_count_,
+    bool callbacks = ready_head_ != nullptr;
+    callbacks |= next_completion_ < completion_count_;
+    const LeftBehind left = {.callbacks = callbacks,
                              .calls = calls_.live()};
     turnstile_.Release();
     return left;
@@ -452,7 +458,9 @@ class Poller {
   // Lets others in while a callback of this thread's runs, which drives on when
   // it is over: nobody is called, but what is due does not wait for that.
   void OpenForCallback() {
-    if (OpenForOthers().callbacks) WakeAnySleeper();
+    const bool are_due = OpenForOthers().callbacks;
+    if (are_due & (sleepers_.load(std::memory_order_seq_cst) > 0)) [[unlikely]]
+      WakeSleepers();
   }
   void CallForHelp(LeftBehind left);
   // Has the first of the threads that wait for their turn come. False: none.

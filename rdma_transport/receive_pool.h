@@ -75,7 +75,8 @@ class ReceivePool {
   // last one of its block. Other threads have to use a locked instruction,
   // which waits until all that was just sent has left the CPU.
   void PutBack(rpc::Buffer buffer) {
-    if (!buffer.block()->unique()) return;
+    if (!buffer.block()->unique()) [[unlikely]]
+      return;
     --lent_;
     PushFree(static_cast<Block*>(buffer.Release())->receive());
   }

@@ -70,7 +70,7 @@ class SendQueue {
   }
   // The same for one that keeps nothing alive.
   void PushPlain(bool* signaled, uint64_t* wr_id) {
-    if (*signaled || ++unsignaled_ >= signal_every_) {
+    if (*signaled || ++unsignaled_ >= signal_every_) [[unlikely]] {
       *signaled = true;
       unsignaled_ = 0;
     }

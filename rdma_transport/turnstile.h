@@ -58,8 +58,10 @@ class Turnstile {
   bool TryEnter() {
     const uint64_t seen = state_.load(std::memory_order_relaxed);
     Slot* const slot = MySlot(seen);
-    if (slot == nullptr) return EnterShared();
-    if (slot->IsInside()) return false;  // by this thread
+    if (slot == nullptr) [[unlikely]]
+      return EnterShared();
+    if (slot->IsInside()) [[unlikely]]
+      return false;  // by this thread
     slot->Pass();
     AsymmetricFence::Light();
     if (state_.load(std::memory_order_acquire) != seen) [[unlikely]] {
@@ -73,7 +75,8 @@ class Turnstile {
   void Release() {
     holder_.store(nullptr, std::memory_order_relaxed);
     const uint64_t seen = state_.load(std::memory_order_relaxed);
-    if (KindOf(seen) == Kind::kHeld) return ReleaseShared();
+    if (KindOf(seen) == Kind::kHeld) [[unlikely]]
+      return ReleaseShared();
     Slot* const slot = &slots_[SlotOf(seen)];
     slot->Pass();
     AsymmetricFence::Light();

@@ -181,7 +181,8 @@ class BufferChain {
   }
   // Where it is empty, as most are, there is nothing in it to be destroyed.
   ~BufferChain() {
-    if (!empty()) DestroyBuffers();
+    if (!empty()) [[unlikely]]
+      DestroyBuffers();
   }
   BufferChain(const BufferChain& other);
   BufferChain& operator=(const BufferChain& other);
@@ -200,8 +201,9 @@ class BufferChain {
 
   // Empty buffers are dropped.
   void Append(Buffer buffer) {
-    if (buffer.empty()) return;
-    if (empty()) {
+    if (buffer.empty()) [[unlikely]]
+      return;
+    if (empty()) [[likely]] {
       extent_ = {buffer.size(), 1};
       std::construct_at(&only_, std::move(buffer));
     } else {

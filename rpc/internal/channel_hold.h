@@ -41,7 +41,7 @@ class ChannelRelease {
 inline std::shared_ptr<ChannelInterface> HoldChannel(
     ChannelInterface* channel) {
   ChannelRelease* const release = ChannelRelease::innermost_;
-  if (release != nullptr && release->channel_.get() == channel) {
+  if (release != nullptr && release->channel_.get() == channel) [[likely]] {
     return std::move(release->channel_);
   }
   return channel->shared_from_this();

@@ -79,7 +79,8 @@ class FreeList {
   FreeListNode* Take() {
     if (index_ < this_thread_.size) {
       FreeListStack& mine = this_thread_.stacks[index_];
-      if (mine.count > 0) return mine.Pop();
+      if (mine.count > 0) [[likely]]
+        return mine.Pop();
     }
     return TakeShared();
   }
@@ -88,7 +89,8 @@ class FreeList {
   void Give(FreeListNode* node) {
     if (index_ < this_thread_.size) {
       FreeListStack& mine = this_thread_.stacks[index_];
-      if (mine.count < kPerThread) return mine.Push(node);
+      if (mine.count < kPerThread) [[likely]]
+        return mine.Push(node);
     }
     GiveSurplus(node);
   }

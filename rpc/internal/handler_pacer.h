@@ -48,7 +48,7 @@ class HandlerPacer {
   // Inline: whether to time this call.
   bool ShouldTime() {
     const uint32_t count = until_sample_.load(std::memory_order_relaxed);
-    if (count > 0) {
+    if (count > 0) [[likely]] {
       until_sample_.store(count - 1, std::memory_order_relaxed);
       return false;
     }

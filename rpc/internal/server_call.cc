@@ -70,9 +70,12 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
 // A child is cancelled when the call closes, and what is in the context may be
 // the user's to destroy.
 inline bool ServerCall::IsOver() const {
-  return finished_here_.load(std::memory_order_relaxed) && !has_on_complete_ &&
-         !detached_ && pending_.load(std::memory_order_seq_cst) == 0 &&
-         IsSmall() && context_->IsClear();
+  return ABSL_PREDICT_TRUE(finished_here_.load(std::memory_order_relaxed)) &&
+         ABSL_PREDICT_TRUE(!has_on_complete_) &&
+         ABSL_PREDICT_TRUE(!detached_) &&
+         ABSL_PREDICT_TRUE(pending_.load(std::memory_order_seq_cst) == 0) &&
+         ABSL_PREDICT_TRUE(IsSmall()) &&
+         ABSL_PREDICT_TRUE(context_->IsClear());
 }
 
 CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
@@ -119,10 +122,12 @@ bool ServerCall::Accept(IncomingFrame& frame, Status* error) {
 }
 
 inline bool ServerCall::HasUsualRequest(const IncomingFrame& frame) const {
-  return only_request_ != nullptr && frame.has_message &&
-         frame.message.is_one_buffer() &&
-         frame.message.size() <= kMaxRetainedBytes && frame.header.empty() &&
-         frame.attachment.empty();
+  return ABSL_PREDICT_TRUE(only_request_ != nullptr) &&
+         ABSL_PREDICT_TRUE(frame.has_message) &&
+         ABSL_PREDICT_TRUE(frame.message.is_one_buffer()) &&
+         ABSL_PREDICT_TRUE(frame.message.size() <= kMaxRetainedBytes) &&
+         ABSL_PREDICT_TRUE(frame.header.empty()) &&
+         ABSL_PREDICT_TRUE(frame.attachment.empty());
 }
 
 inline bool ServerCall::TakeUsualRequest(IncomingFrame& frame) {

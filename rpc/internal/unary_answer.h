@@ -16,10 +16,13 @@ namespace rpc::internal {
 
 // It has a small message that is parsed as it is, and nothing else.
 inline bool ClientUnaryCall::IsUsual(const IncomingFrame& frame) const {
-  return came_ == 0 && frame.has_message &&
-         frame.status_code == StatusCode::OK && frame.message.is_one_buffer() &&
-         frame.message.size() <= kLargeBytes && frame.header.empty() &&
-         frame.attachment.empty();
+  return ABSL_PREDICT_TRUE(came_ == 0) &&
+         ABSL_PREDICT_TRUE(frame.has_message) &&
+         ABSL_PREDICT_TRUE(frame.status_code == StatusCode::OK) &&
+         ABSL_PREDICT_TRUE(frame.message.is_one_buffer()) &&
+         ABSL_PREDICT_TRUE(frame.message.size() <= kLargeBytes) &&
+         ABSL_PREDICT_TRUE(frame.header.empty()) &&
+         ABSL_PREDICT_TRUE(frame.attachment.empty());
 }
 
 inline bool ClientUnaryCall::has_started() const {

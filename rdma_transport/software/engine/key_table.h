@@ -33,6 +33,8 @@
 #include <optional>
 #include <vector>
 
+#include "absl/base/optimization.h"
+
 namespace rdma::soft {
 
 // One key, as it lies in shared memory: a cache line.
@@ -161,9 +163,11 @@ class KnownKey {
   // AllowsLocal, for a key that it was learnt of; false: ask that.
   // REQUIRES: no region wraps around the end of the address space.
   bool Allows(uint32_t key, uint64_t at, uint64_t bytes) const {
-    return key == static_cast<uint32_t>(state_) &&
-           entry_->state.load(std::memory_order_acquire) == state_ &&
-           bytes <= length_ && at - address_ <= length_ - bytes;
+    return ABSL_PREDICT_TRUE(key == static_cast<uint32_t>(state_)) &&
+           ABSL_PREDICT_TRUE(entry_->state.load(std::memory_order_acquire) ==
+                             state_) &&
+           ABSL_PREDICT_TRUE(bytes <= length_) &&
+           ABSL_PREDICT_TRUE(at - address_ <= length_ - bytes);
   }
   // AllowsLocal, always, which makes the key the known one.
   bool Learn(const KeyView& keys, uint32_t key, uint32_t pd, uint32_t needed,

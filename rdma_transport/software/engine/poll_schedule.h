@@ -71,7 +71,8 @@ class PollSchedule {
   PollTarget* only() const { return only_; }
   // After a turn that was a look at only().
   void OnlyHadWork() {
-    if (!has_others_) return;
+    if (!has_others_) [[likely]]
+      return;
     only_had_work_ = true;
     if (++only_turns_ >= kOnlyTurns) LetOthersHaveTurn();
   }

@@ -55,7 +55,11 @@ class ReceiveQueue {
   void Pop() { TakesNewest() ? --tail_ : ++head_; }
   void Clear() { head_ = tail_; }
   // Next and Pop in one. REQUIRES: !empty().
-  const ReceiveWqe* Take() { return Slot(TakesNewest() ? --tail_ : head_++); }
+  const ReceiveWqe* Take() {
+    if (TakesNewest()) [[unlikely]]
+      return Slot(--tail_);
+    return Slot(head_++);
+  }
   // Makes the last Take undone. REQUIRES: nothing was posted since.
   void PutBack() { size() + 1 > taken_in_order_ ? ++tail_ : --head_; }
 
