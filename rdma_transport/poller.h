@@ -441,8 +441,7 @@ class Poller {
       FlushDirty();
     bool callbacks = ready_head_ != nullptr;
     callbacks |= next_completion_ < completion_count_;
-    const LeftBehind left = {.callbacks = callbacks,
-                             .calls = calls_.live()};
+    const LeftBehind left = {.callbacks = callbacks, .calls = calls_.live()};
     turnstile_.Release();
     return left;
   }

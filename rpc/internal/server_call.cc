@@ -74,8 +74,7 @@ inline bool ServerCall::IsOver() const {
          ABSL_PREDICT_TRUE(!has_on_complete_) &&
          ABSL_PREDICT_TRUE(!detached_) &&
          ABSL_PREDICT_TRUE(pending_.load(std::memory_order_seq_cst) == 0) &&
-         ABSL_PREDICT_TRUE(IsSmall()) &&
-         ABSL_PREDICT_TRUE(context_->IsClear());
+         ABSL_PREDICT_TRUE(IsSmall()) && ABSL_PREDICT_TRUE(context_->IsClear());
 }
 
 CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
