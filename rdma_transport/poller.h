@@ -439,9 +439,10 @@ class Poller {
     RunTasks();
     if (!dirty_.empty()) [[unlikely]]
       FlushDirty();
-    bool callbacks = ready_head_ != nullptr;
-    callbacks |= next_completion_ < completion_count_;
-    const LeftBehind left = {.callbacks = callbacks, .calls = calls_.live()};
+    const LeftBehind left = {
+        .callbacks =
+            next_completion_ < completion_count_ || ready_head_ != nullptr,
+        .calls = calls_.live()};
     turnstile_.Release();
     return left;
   }
@@ -457,9 +458,7 @@ class Poller {
   // Lets others in while a callback of this thread's runs, which drives on when
   // it is over: nobody is called, but what is due does not wait for that.
   void OpenForCallback() {
-    const bool are_due = OpenForOthers().callbacks;
-    if (are_due & (sleepers_.load(std::memory_order_seq_cst) > 0)) [[unlikely]]
-      WakeSleepers();
+    if (OpenForOthers().callbacks) WakeAnySleeper();
   }
   void CallForHelp(LeftBehind left);
   // Has the first of the threads that wait for their turn come. False: none.
@@ -478,7 +477,8 @@ class Poller {
   void WakeSleepers();
   // There is work for whoever sleeps on the poller's events.
   void WakeAnySleeper() {
-    if (sleepers_.load(std::memory_order_seq_cst) > 0) WakeSleepers();
+    if (sleepers_.load(std::memory_order_seq_cst) > 0) [[unlikely]]
+      WakeSleepers();
   }
 
   // Tries for as long as another thread may hold it that only has something to

@@ -35,8 +35,8 @@ namespace {
 // it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimized";
-constexpr CallgrindCounts kClientLimit = {.instructions = 1655, .stores = 331};
-constexpr CallgrindCounts kServerLimit = {.instructions = 1903, .stores = 352};
+constexpr CallgrindCounts kClientLimit = {.instructions = 1647, .stores = 327};
+constexpr CallgrindCounts kServerLimit = {.instructions = 1900, .stores = 351};
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
