@@ -2,11 +2,13 @@
 Method: output of perftest 4.5 as it was printed, and figures with known medians.
 """
 
+import contextlib
 import os
 import pathlib
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -107,6 +109,40 @@ class SummaryTest(unittest.TestCase):
         figures.add(vm_benchmark.ATTACHMENT_BW, 0.144)
         self.assertEqual(vm_benchmark.summary(figures), {"summary": {
             "roundtrip_64_vs_ib_send_lat": 1.25, "bandwidth_1MiB_vs_ib_read_bw": 0.96}})
+
+
+class CableTest(unittest.TestCase):
+    def test_is_set_back_where_measuring_fails(self):
+        made = []
+        with mock.patch.object(vm_benchmark, "make_cable", lambda *how: made.append(how)):
+            with self.assertRaises(KeyError):
+                with vm_benchmark.cable_by_ring():
+                    self.assertEqual(made, [("0", "off", "on")])
+                    raise KeyError
+        self.assertEqual(made[1:], [("1", "on", "off")])
+
+    def test_round_trips_of_both_cables_are_measured(self):
+        cable = ["interrupts"]
+
+        def make_cable(processors, *_):
+            cable.append("ring" if processors == "0" else "interrupts")
+
+        times = {"ring": (34.0, 75_000), "interrupts": (30.0, 66_000)}
+        with contextlib.ExitStack() as stack:
+            for name, fake in {
+                    "ends": lambda: (mock.Mock(), mock.Mock()),
+                    "make_cable": make_cable,
+                    "latency": lambda *_: times[cable[-1]][0],
+                    "rpc": lambda *_: {"p50_ns": times[cable[-1]][1], "gigabytes_per_s": 0.1},
+                    "read_bandwidth": lambda *_: 0.1}.items():
+                stack.enter_context(mock.patch.object(vm_benchmark, name, fake))
+            figures = dict(vm_benchmark.run_round("rpc_bench"))
+        self.assertEqual(figures[vm_benchmark.SEND_LAT], 68.0)
+        self.assertEqual(figures[vm_benchmark.ROUND_TRIP], 75.0)
+        self.assertEqual(figures[vm_benchmark.SEND_LAT_INTERRUPTED], 60.0)
+        self.assertEqual(figures[vm_benchmark.ROUND_TRIP_INTERRUPTED], 66.0)
+        self.assertEqual(set(figures), {name for row in vm_benchmark.ROWS
+                                        for name in (row.name, row.floor) if name})
 
 
 if __name__ == "__main__":
