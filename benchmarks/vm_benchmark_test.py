@@ -112,28 +112,42 @@ class SummaryTest(unittest.TestCase):
 
 
 class CableTest(unittest.TestCase):
+    """Without a VM: what would be done to the cable is noted, and what came is made up."""
+
+    def setUp(self):
+        self.made = []
+        self.came = iter([100, 900])
+        for name, fake in {
+                "make_cable": lambda *how: self.made.append(how),
+                "packets_by_ring": lambda: next(self.came)}.items():
+            patch = mock.patch.object(vm_benchmark, name, fake)
+            patch.start()
+            self.addCleanup(patch.stop)
+
     def test_is_set_back_where_measuring_fails(self):
-        made = []
-        with mock.patch.object(vm_benchmark, "make_cable", lambda *how: made.append(how)):
-            with self.assertRaises(KeyError):
-                with vm_benchmark.cable_by_ring():
-                    self.assertEqual(made, [("0", "off", "on")])
-                    raise KeyError
-        self.assertEqual(made[1:], [("1", "on", "off")])
+        with self.assertRaises(KeyError):
+            with vm_benchmark.cable_by_ring():
+                self.assertEqual(self.made, [("0", "off", "on")])
+                raise KeyError
+        self.assertEqual(self.made[1:], [("1", "on", "off")])
+
+    def test_fails_where_nothing_came_by_ring(self):
+        self.came = iter([100, 100])
+        with self.assertRaises(perftest.Error):
+            with vm_benchmark.cable_by_ring():
+                pass
+        self.assertEqual(self.made[1:], [("1", "on", "off")])
 
     def test_round_trips_of_both_cables_are_measured(self):
-        cable = ["interrupts"]
+        def by_cable(ring, interrupts):
+            return ring if self.made[-1:] == [("0", "off", "on")] else interrupts
 
-        def make_cable(processors, *_):
-            cable.append("ring" if processors == "0" else "interrupts")
-
-        times = {"ring": (34.0, 75_000), "interrupts": (30.0, 66_000)}
         with contextlib.ExitStack() as stack:
             for name, fake in {
                     "ends": lambda: (mock.Mock(), mock.Mock()),
-                    "make_cable": make_cable,
-                    "latency": lambda *_: times[cable[-1]][0],
-                    "rpc": lambda *_: {"p50_ns": times[cable[-1]][1], "gigabytes_per_s": 0.1},
+                    "latency": lambda *_: by_cable(34.0, 30.0),
+                    "rpc": lambda *_: {"p50_ns": by_cable(75_000, 66_000),
+                                       "gigabytes_per_s": 0.1},
                     "read_bandwidth": lambda *_: 0.1}.items():
                 stack.enter_context(mock.patch.object(vm_benchmark, name, fake))
             figures = dict(vm_benchmark.run_round("rpc_bench"))
