@@ -25,6 +25,9 @@ DEPTH = 16
 # READs that follow; a window must hold many such lots, or it measures where it was cut.
 LATENCY_ROUND_TRIPS = 20000
 LATENCY_SECONDS = 1.0
+# Of round trips by ring, in each round: what neighbours of the host leave of its caches
+# makes some runs of either program half as long again or twice as long.
+PAIRS = 3
 READS = 650
 BANDWIDTH_SECONDS = 5.0
 SECONDS_TO_RUN = 120
@@ -122,7 +125,7 @@ def rpc(binary, near, far, seconds, words):
 
 
 def run_round(binary):
-    """Yields names and values."""
+    """Yields names and values, those of round trips by ring PAIRS times."""
     near, far = ends()
 
     def round_trips():
@@ -132,7 +135,8 @@ def run_round(binary):
         return theirs, line["p50_ns"] / 1000
 
     with cable_by_ring():
-        yield from zip((SEND_LAT, ROUND_TRIP), round_trips(), strict=True)
+        for _ in range(PAIRS):
+            yield from zip((SEND_LAT, ROUND_TRIP), round_trips(), strict=True)
     yield from zip((SEND_LAT_INTERRUPTED, ROUND_TRIP_INTERRUPTED), round_trips(), strict=True)
     yield READ_LAT, latency("ib_read_lat", near, far)
     large = ["--mode=bandwidth", "--payload_bytes=%d" % LARGE, "--concurrency=%d" % DEPTH]

@@ -150,13 +150,18 @@ class CableTest(unittest.TestCase):
                                        "gigabytes_per_s": 0.1},
                     "read_bandwidth": lambda *_: 0.1}.items():
                 stack.enter_context(mock.patch.object(vm_benchmark, name, fake))
-            figures = dict(vm_benchmark.run_round("rpc_bench"))
+            values = list(vm_benchmark.run_round("rpc_bench"))
+        figures = dict(values)
         self.assertEqual(figures[vm_benchmark.SEND_LAT], 68.0)
         self.assertEqual(figures[vm_benchmark.ROUND_TRIP], 75.0)
         self.assertEqual(figures[vm_benchmark.SEND_LAT_INTERRUPTED], 60.0)
         self.assertEqual(figures[vm_benchmark.ROUND_TRIP_INTERRUPTED], 66.0)
         self.assertEqual(set(figures), {name for row in vm_benchmark.ROWS
                                         for name in (row.name, row.floor) if name})
+        names = [name for name, _ in values]
+        for name in figures:
+            times = vm_benchmark.PAIRS if name.endswith("by ring") else 1
+            self.assertEqual(names.count(name), times, name)
 
 
 if __name__ == "__main__":
