@@ -119,6 +119,11 @@ absl::Status Poller::Init(const Options& options) {
       return status;
     }
   }
+  if (absl::Status status = watchdog_.Init(); !status.ok()) return status;
+  if (absl::Status status = PollerMonitor::Get().Prepare(watchdog_);
+      !status.ok()) {
+    return status;
+  }
   context_->AddListener(&event_listener_);
   return absl::OkStatus();
 }
@@ -473,6 +478,7 @@ bool Poller::LookAround() {
   const int64_t now_ns = NowNs();
   if (now_ns - last_look_ns_ < kLookAroundNs) return false;
   last_look_ns_ = now_ns;
+  watchdog_.Push(now_ns);
   timers_.Advance(now_ns);
   if (now_ns < next_event_look_ns_) return false;
   const bool any = HandleEvents();
@@ -592,7 +598,8 @@ void Poller::Sleep(Role role, Done done) {
   }
   sleepers_.fetch_sub(1, std::memory_order_seq_cst);
   sleeping_waiters_.fetch_sub(waiters, std::memory_order_seq_cst);
-  PollerMonitor::Get().Activate();
+  // Whatever this thread, or another one, does next may block.
+  watchdog_.Push(NowNs());
   if (turnstile_.TryEnter()) LookAroundNextTurn();
 }
 

@@ -39,6 +39,7 @@
 #include "rdma_transport/device_use.h"
 #include "rdma_transport/idle_spin.h"
 #include "rdma_transport/messages_being_read.h"
+#include "rdma_transport/poller_watchdog.h"
 #include "rdma_transport/provider/provider.h"
 #include "rdma_transport/receive_pool.h"
 #include "rdma_transport/timer_wheel.h"
@@ -508,6 +509,7 @@ class Poller {
   int epoll_fd_ = -1;
   int wake_fd_ = -1;
 
+  PollerWatchdog watchdog_;
   Turnstile turnstile_;
 
   // The driver's.

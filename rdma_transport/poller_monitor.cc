@@ -1,25 +1,33 @@
 #include "rdma_transport/poller_monitor.h"
 
 #include <pthread.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
-#include "absl/time/time.h"
 #include "rdma_transport/poller.h"
+#include "rdma_transport/poller_watchdog.h"
+#include "rdma_transport/verbs/verbs_error.h"
 
 namespace rdma {
 namespace {
 
-// Between the look that finds a poller unattended and the one that knows.
-constexpr absl::Duration kInterval = absl::Milliseconds(1);
-// Between others, after so many looks in a row without a neglected poller.
-constexpr absl::Duration kCalmInterval = absl::Milliseconds(5);
-constexpr int kCalmLooksToSlowDown = 100;
-// After so many in a row that found all pollers asleep the monitor sleeps, some
-// 100 ms after the last work. Whoever wakes it pays for that, before its own
-// work.
-constexpr int kQuietLooksToSleep = 20;
+// Between the look that finds a poller unattended and the one that knows, and
+// as long as keepers were needed lately.
+constexpr int kIntervalMs = 1;
+// A watchdog may go off right after a look: that is not yet another one.
+constexpr int64_t kLeastIntervalNs = 900'000;
+// Where a driver does not get to push its watchdog, but is there.
+constexpr int kCalmIntervalMs = 5;
+constexpr int kUntilAWatchdog = -1;
+// After so many looks in a row without a neglected poller no more are needed,
+// and after so many that found all pollers asleep.
+constexpr int kCalmLooks = 100;
+constexpr int kQuietLooks = 20;
 
 }  // namespace
 
@@ -28,13 +36,39 @@ PollerMonitor& PollerMonitor::Get() {
   return *monitor;
 }
 
+absl::Status PollerMonitor::Prepare(const PollerWatchdog& watchdog) {
+  absl::MutexLock lifecycle_lock(&lifecycle_mutex_);
+  if (epoll_fd_ < 0) {
+    epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
+    if (epoll_fd_ < 0) return VerbsError("epoll_create1", errno);
+  }
+  if (stop_fd_ < 0) {
+    stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (stop_fd_ < 0) return VerbsError("eventfd", errno);
+    if (absl::Status status = WakeFor(stop_fd_, EPOLLIN); !status.ok()) {
+      close(std::exchange(stop_fd_, -1));
+      return status;
+    }
+  }
+  // Each time that it goes off wakes the monitor once, and nobody reads it. It
+  // is forgotten when it is closed.
+  return WakeFor(watchdog.fd(), EPOLLIN | EPOLLET);
+}
+
+absl::Status PollerMonitor::WakeFor(int fd, uint32_t events) {
+  epoll_event event = {};
+  event.events = events;
+  return epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0
+             ? VerbsError("epoll_ctl", errno)
+             : absl::OkStatus();
+}
+
 void PollerMonitor::Add(Poller* poller) {
   absl::MutexLock lifecycle_lock(&lifecycle_mutex_);
   {
     absl::MutexLock lock(&mutex_);
-    watched_.push_back({poller, {}});
+    watched_.push_back({poller, {}, 0});
     stop_ = false;
-    asleep_.store(false, std::memory_order_seq_cst);
   }
   if (!thread_.joinable()) thread_ = std::thread([this] { Main(); });
 }
@@ -52,53 +86,53 @@ void PollerMonitor::Remove(Poller* poller) {
     stop_ = true;
   }
   // The last one out ends the thread, so that nothing is left running.
-  if (thread_.joinable()) thread_.join();
-}
-
-void PollerMonitor::Wake() {
-  absl::MutexLock lock(&mutex_);
-  asleep_.store(false, std::memory_order_seq_cst);
+  if (!thread_.joinable()) return;
+  eventfd_write(stop_fd_, 1);
+  thread_.join();
+  eventfd_t stops;
+  eventfd_read(stop_fd_, &stops);
 }
 
 void PollerMonitor::Main() {
   pthread_setname_np(pthread_self(), "verbena-monitor");
-  absl::MutexLock lock(&mutex_);
-  const auto awake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return stop_ || !asleep_.load(std::memory_order_relaxed);
-  };
   int calm_looks = 0;
   int quiet_looks = 0;
-  bool look_soon = true;
+  int timeout_ms = kIntervalMs;
   while (true) {
-    mutex_.AwaitWithTimeout(absl::Condition(&stop_),
-                            look_soon ? kInterval : kCalmInterval);
+    // What went off does not matter: there are few pollers.
+    epoll_event events[4];
+    epoll_wait(epoll_fd_, events, 4, timeout_ms);
+    absl::MutexLock lock(&mutex_);
     if (stop_) return;
     const Findings found = Look();
-    calm_looks = found.any_neglected
-                     ? 0
-                     : std::min(calm_looks + 1, kCalmLooksToSlowDown);
-    look_soon = found.any_unattended || calm_looks < kCalmLooksToSlowDown;
-    quiet_looks = found.all_quiet ? quiet_looks + 1 : 0;
-    if (quiet_looks < kQuietLooksToSleep) continue;
-    asleep_.store(true, std::memory_order_seq_cst);
-    // A poller that woke before it could see us asleep is seen here.
-    if (Look().all_quiet) mutex_.Await(absl::Condition(&awake));
-    asleep_.store(false, std::memory_order_seq_cst);
-    quiet_looks = 0;
+    calm_looks = found.any_neglected ? 0 : std::min(calm_looks + 1, kCalmLooks);
+    quiet_looks = found.all_quiet ? std::min(quiet_looks + 1, kQuietLooks) : 0;
+    const bool calm = calm_looks == kCalmLooks || quiet_looks == kQuietLooks;
+    timeout_ms = found.any_unattended || !calm ? kIntervalMs
+                 : found.all_guarded           ? kUntilAWatchdog
+                                               : kCalmIntervalMs;
   }
 }
 
+// A poller is not quiet any more when a thread wakes from its events, and that
+// one pushes the watchdog first.
 PollerMonitor::Findings PollerMonitor::Look() {
   Findings found;
+  const int64_t now_ns = Poller::NowNs();
   for (Watched& watched : watched_) {
     Poller& poller = *watched.poller;
-    if (poller.IsNeglected(watched.observed)) {
-      found.any_neglected = true;
-      poller.SendKeeper();
+    if (now_ns - watched.observed_ns >= kLeastIntervalNs) {
+      if (poller.IsNeglected(watched.observed)) {
+        found.any_neglected = true;
+        poller.SendKeeper();
+      }
+      watched.observed = poller.Observe();
+      watched.observed_ns = now_ns;
     }
-    watched.observed = poller.Observe();
     if (watched.observed.unattended) found.any_unattended = true;
-    if (!poller.IsQuiet()) found.all_quiet = false;
+    if (poller.IsQuiet()) continue;
+    found.all_quiet = false;
+    if (!poller.watchdog_.IsRunning(now_ns)) found.all_guarded = false;
   }
   return found;
 }

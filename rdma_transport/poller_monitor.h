@@ -1,29 +1,30 @@
 // Sees to it that every poller is looked after.
 //
 // A poller may be open with nobody in it: its driver left, or runs a callback
-// that blocks. The monitor is one thread for the process that looks at the
-// active pollers, and calls a keeper to one that two looks in a row found open,
-// with no turn in between and nobody asleep on its events. A look takes the CPU
-// from a thread that polls, so there are few where they find nothing: one comes
-// a millisecond after the last where that one found a poller open, or where
-// keepers were needed lately, otherwise five. Where all pollers are asleep the
-// monitor soon sleeps, too: an idle process costs nothing.
+// that blocks. The monitor is one thread for the process that then looks at the
+// pollers, and calls a keeper to one that two looks in a row, a millisecond
+// apart, found open, with no turn in between and nobody asleep on its events. A
+// look takes the CPU from a thread that polls. So the monitor sleeps as long as
+// drivers push their pollers' watchdogs, and where all pollers are asleep: an
+// idle process costs nothing. Where keepers were needed lately it looks every
+// millisecond.
 //
 // Thread-safe.
 #ifndef VERBENA_RDMA_TRANSPORT_POLLER_MONITOR_H_
 #define VERBENA_RDMA_TRANSPORT_POLLER_MONITOR_H_
 
-#include <atomic>
 #include <cstdint>
 #include <thread>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 
 namespace rdma {
 
 class Poller;
+class PollerWatchdog;
 
 // What is seen of a poller at a look.
 struct PollerObservation {
@@ -35,19 +36,18 @@ class PollerMonitor {
  public:
   static PollerMonitor& Get();
 
+  // RESOURCE_EXHAUSTED: no more descriptors.
+  absl::Status Prepare(const PollerWatchdog& watchdog);
+  // REQUIRES: its watchdog was prepared, and pushed.
   void Add(Poller* poller);
   // No keeper is called for `poller` after this.
   void Remove(Poller* poller);
-
-  // Something happens on some poller. Costs a load unless the monitor sleeps.
-  void Activate() {
-    if (asleep_.load(std::memory_order_seq_cst)) Wake();
-  }
 
  private:
   struct Watched {
     Poller* poller;
     PollerObservation observed;
+    int64_t observed_ns;
   };
 
   // Of all pollers together.
@@ -55,13 +55,15 @@ class PollerMonitor {
     bool any_neglected = false;
     bool any_unattended = false;
     bool all_quiet = true;
+    // Each is quiet, or its watchdog will wake the monitor.
+    bool all_guarded = true;
   };
 
   PollerMonitor() = default;
 
+  absl::Status WakeFor(int fd, uint32_t events);
   void Main();
   Findings Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void Wake();
 
   // Held while the thread is started or ended.
   absl::Mutex lifecycle_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
@@ -69,7 +71,9 @@ class PollerMonitor {
   std::vector<Watched> watched_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_ ABSL_GUARDED_BY(lifecycle_mutex_);
-  std::atomic<bool> asleep_{false};
+  // Made once, by the first Prepare.
+  int epoll_fd_ = -1;
+  int stop_fd_ = -1;  // an eventfd, readable where stop_
 };
 
 }  // namespace rdma

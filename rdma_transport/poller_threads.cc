@@ -98,6 +98,7 @@ void Poller::TurnGuestsOut() {
 
 void Poller::StartKeepers() {
   if (keepers_started_.exchange(true)) return;
+  watchdog_.Push(NowNs());
   PollerMonitor::Get().Add(this);
   SendKeeper();
 }

@@ -94,9 +94,9 @@ TEST_F(QueueGuestsTest, KeepersSleepThroughAQueuesCalls) {
   int64_t least = kCalls;
   for (int look = 0; look < 5 && least >= kCalls / 4; ++look) {
     for (int i = 0; i < 10; ++i) ASSERT_OK(CallByQueue());
-    const int64_t before = KeepersSleeps();
+    const int64_t before = SleepsOf(kKeepers);
     for (int i = 0; i < kCalls; ++i) ASSERT_OK(CallByQueue());
-    least = std::min(least, KeepersSleeps() - before);
+    least = std::min(least, SleepsOf(kKeepers) - before);
   }
   EXPECT_LT(least, kCalls / 4);
 }

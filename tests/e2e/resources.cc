@@ -72,13 +72,13 @@ std::ostream& operator<<(std::ostream& out, const Resources& resources) {
   return out << " (" << resources.dev_shm.size() << ")";
 }
 
-int64_t KeepersSleeps() {
+int64_t SleepsOf(const char* threads) {
   int64_t sum = 0;
   for (const auto& task :
        std::filesystem::directory_iterator("/proc/self/task")) {
     const std::filesystem::path file = task.path() / "status";
     int64_t sleeps = 0;
-    if (LineOf(file, "Name:\t") == "verbena-keeper" &&
+    if (LineOf(file, "Name:\t") == threads &&
         absl::SimpleAtoi(LineOf(file, "voluntary_ctxt_switches:\t"), &sleeps)) {
       sum += sleeps;
     }

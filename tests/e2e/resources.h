@@ -31,9 +31,11 @@ struct Resources {
 };
 std::ostream& operator<<(std::ostream& out, const Resources& resources);
 
-// How often the runtime's threads that drive for others (keepers) slept so far,
-// in this process.
-int64_t KeepersSleeps();
+// How often the runtime's threads of a name slept so far, in this process:
+// those that drive for others, and the one that sees to it that somebody does.
+inline constexpr char kKeepers[] = "verbena-keeper";
+inline constexpr char kMonitor[] = "verbena-monitor";
+int64_t SleepsOf(const char* threads);
 
 // Whether `condition` comes true within `timeout`. For what other processes and
 // background threads do, and tell nobody about.
