@@ -17,7 +17,7 @@ namespace benchmarks {
 namespace {
 
 // Until whatever opening took has settled: windows shrink after a second of
-// silence, the poller's monitor sleeps after a tenth.
+// silence, and before that the threads go to sleep.
 constexpr absl::Duration kSettle = absl::Seconds(3);
 
 constexpr int kPairs = 3;

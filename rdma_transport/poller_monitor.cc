@@ -1,5 +1,6 @@
 #include "rdma_transport/poller_monitor.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <utility>
 
 #include "rdma_transport/poller.h"
@@ -19,11 +21,11 @@ namespace {
 // Between the look that finds a poller unattended and the one that knows, and
 // as long as keepers were needed lately.
 constexpr int kIntervalMs = 1;
-// A watchdog may go off right after a look: that is not yet another one.
-constexpr int64_t kLeastIntervalNs = 900'000;
-// Where a driver does not get to push its watchdog, but is there.
+// Between others, at least, however many watchdogs go off; at most where a
+// driver is there but does not get to push its own.
 constexpr int kCalmIntervalMs = 5;
 constexpr int kUntilAWatchdog = -1;
+constexpr int64_t kNsPerMs = 1'000'000;
 // After so many looks in a row without a neglected poller no more are needed,
 // and after so many that found all pollers asleep.
 constexpr int kCalmLooks = 100;
@@ -50,8 +52,8 @@ absl::Status PollerMonitor::Prepare(const PollerWatchdog& watchdog) {
       return status;
     }
   }
-  // Each time that it goes off wakes the monitor once, and nobody reads it. It
-  // is forgotten when it is closed.
+  // Each time that it goes off wakes the monitor once, and nobody reads it.
+  // Closing it takes it from the epoll instance.
   return WakeFor(watchdog.fd(), EPOLLIN | EPOLLET);
 }
 
@@ -67,7 +69,7 @@ void PollerMonitor::Add(Poller* poller) {
   absl::MutexLock lifecycle_lock(&lifecycle_mutex_);
   {
     absl::MutexLock lock(&mutex_);
-    watched_.push_back({poller, {}, 0});
+    watched_.push_back({poller, {}});
     stop_ = false;
   }
   if (!thread_.joinable()) thread_ = std::thread([this] { Main(); });
@@ -97,21 +99,33 @@ void PollerMonitor::Main() {
   pthread_setname_np(pthread_self(), "verbena-monitor");
   int calm_looks = 0;
   int quiet_looks = 0;
+  int interval_ms = kIntervalMs;
   int timeout_ms = kIntervalMs;
+  int64_t looked_ns = Poller::NowNs();
   while (true) {
     // What went off does not matter: there are few pollers.
     epoll_event events[4];
     epoll_wait(epoll_fd_, events, 4, timeout_ms);
+    AwaitStop(looked_ns + interval_ms * kNsPerMs - Poller::NowNs());
     absl::MutexLock lock(&mutex_);
     if (stop_) return;
     const Findings found = Look();
     calm_looks = found.any_neglected ? 0 : std::min(calm_looks + 1, kCalmLooks);
     quiet_looks = found.all_quiet ? std::min(quiet_looks + 1, kQuietLooks) : 0;
     const bool calm = calm_looks == kCalmLooks || quiet_looks == kQuietLooks;
-    timeout_ms = found.any_unattended || !calm ? kIntervalMs
-                 : found.all_guarded           ? kUntilAWatchdog
-                                               : kCalmIntervalMs;
+    interval_ms = found.any_unattended || !calm ? kIntervalMs : kCalmIntervalMs;
+    timeout_ms = interval_ms == kCalmIntervalMs && found.all_guarded
+                     ? kUntilAWatchdog
+                     : interval_ms;
+    looked_ns = Poller::NowNs();
   }
+}
+
+void PollerMonitor::AwaitStop(int64_t ns) const {
+  if (ns <= 0) return;
+  const timespec time = {0, ns};
+  pollfd stop = {stop_fd_, POLLIN, 0};
+  ppoll(&stop, 1, &time, nullptr);
 }
 
 // A poller is not quiet any more when a thread wakes from its events, and that
@@ -121,14 +135,11 @@ PollerMonitor::Findings PollerMonitor::Look() {
   const int64_t now_ns = Poller::NowNs();
   for (Watched& watched : watched_) {
     Poller& poller = *watched.poller;
-    if (now_ns - watched.observed_ns >= kLeastIntervalNs) {
-      if (poller.IsNeglected(watched.observed)) {
-        found.any_neglected = true;
-        poller.SendKeeper();
-      }
-      watched.observed = poller.Observe();
-      watched.observed_ns = now_ns;
+    if (poller.IsNeglected(watched.observed)) {
+      found.any_neglected = true;
+      poller.SendKeeper();
     }
+    watched.observed = poller.Observe();
     if (watched.observed.unattended) found.any_unattended = true;
     if (poller.IsQuiet()) continue;
     found.all_quiet = false;

@@ -38,7 +38,7 @@ class PollerMonitor {
 
   // RESOURCE_EXHAUSTED: no more descriptors.
   absl::Status Prepare(const PollerWatchdog& watchdog);
-  // REQUIRES: its watchdog was prepared, and pushed.
+  // The watchdog is to be pushed next. REQUIRES: it was prepared.
   void Add(Poller* poller);
   // No keeper is called for `poller` after this.
   void Remove(Poller* poller);
@@ -47,7 +47,6 @@ class PollerMonitor {
   struct Watched {
     Poller* poller;
     PollerObservation observed;
-    int64_t observed_ns;
   };
 
   // Of all pollers together.
@@ -62,6 +61,7 @@ class PollerMonitor {
   PollerMonitor() = default;
 
   absl::Status WakeFor(int fd, uint32_t events);
+  void AwaitStop(int64_t ns) const;
   void Main();
   Findings Look() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 

@@ -98,8 +98,8 @@ void Poller::TurnGuestsOut() {
 
 void Poller::StartKeepers() {
   if (keepers_started_.exchange(true)) return;
-  watchdog_.Push(NowNs());
   PollerMonitor::Get().Add(this);
+  watchdog_.Push(NowNs());
   SendKeeper();
 }
 
