@@ -25,11 +25,11 @@ DEPTH = 16
 # READs that follow; a window must hold many such lots, or it measures where it was cut.
 LATENCY_ROUND_TRIPS = 20000
 LATENCY_SECONDS = 1.0
+READS = 650
+BANDWIDTH_SECONDS = 5.0
 # Of round trips by ring, in each round: what neighbours of the host leave of its caches
 # makes some runs of either program half as long again or twice as long.
 PAIRS = 3
-READS = 650
-BANDWIDTH_SECONDS = 5.0
 SECONDS_TO_RUN = 120
 
 # Ends of the cable, and their rps_cpus: which processors handle the packets that come.

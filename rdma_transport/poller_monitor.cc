@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -40,17 +39,17 @@ PollerMonitor& PollerMonitor::Get() {
 
 absl::Status PollerMonitor::Prepare(const PollerWatchdog& watchdog) {
   absl::MutexLock lifecycle_lock(&lifecycle_mutex_);
-  if (epoll_fd_ < 0) {
-    epoll_fd_ = epoll_create1(EPOLL_CLOEXEC);
-    if (epoll_fd_ < 0) return VerbsError("epoll_create1", errno);
+  if (!epoll_fd_) {
+    epoll_fd_.reset(epoll_create1(EPOLL_CLOEXEC));
+    if (!epoll_fd_) return VerbsError("epoll_create1", errno);
   }
-  if (stop_fd_ < 0) {
-    stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (stop_fd_ < 0) return VerbsError("eventfd", errno);
-    if (absl::Status status = WakeFor(stop_fd_, EPOLLIN); !status.ok()) {
-      close(std::exchange(stop_fd_, -1));
+  if (!stop_fd_) {
+    UniqueFd stop(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!stop) return VerbsError("eventfd", errno);
+    if (absl::Status status = WakeFor(stop.get(), EPOLLIN); !status.ok()) {
       return status;
     }
+    stop_fd_ = std::move(stop);
   }
   // Each time that it goes off wakes the monitor once, and nobody reads it.
   // Closing it takes it from the epoll instance.
@@ -60,7 +59,7 @@ absl::Status PollerMonitor::Prepare(const PollerWatchdog& watchdog) {
 absl::Status PollerMonitor::WakeFor(int fd, uint32_t events) {
   epoll_event event = {};
   event.events = events;
-  return epoll_ctl(epoll_fd_, EPOLL_CTL_ADD, fd, &event) != 0
+  return epoll_ctl(epoll_fd_.get(), EPOLL_CTL_ADD, fd, &event) != 0
              ? VerbsError("epoll_ctl", errno)
              : absl::OkStatus();
 }
@@ -89,10 +88,10 @@ void PollerMonitor::Remove(Poller* poller) {
   }
   // The last one out ends the thread, so that nothing is left running.
   if (!thread_.joinable()) return;
-  eventfd_write(stop_fd_, 1);
+  eventfd_write(stop_fd_.get(), 1);
   thread_.join();
   eventfd_t stops;
-  eventfd_read(stop_fd_, &stops);
+  eventfd_read(stop_fd_.get(), &stops);
 }
 
 void PollerMonitor::Main() {
@@ -105,7 +104,7 @@ void PollerMonitor::Main() {
   while (true) {
     // What went off does not matter: there are few pollers.
     epoll_event events[4];
-    epoll_wait(epoll_fd_, events, 4, timeout_ms);
+    epoll_wait(epoll_fd_.get(), events, 4, timeout_ms);
     AwaitStop(looked_ns + interval_ms * kNsPerMs - Poller::NowNs());
     absl::MutexLock lock(&mutex_);
     if (stop_) return;
@@ -124,7 +123,7 @@ void PollerMonitor::Main() {
 void PollerMonitor::AwaitStop(int64_t ns) const {
   if (ns <= 0) return;
   const timespec time = {0, ns};
-  pollfd stop = {stop_fd_, POLLIN, 0};
+  pollfd stop = {stop_fd_.get(), POLLIN, 0};
   ppoll(&stop, 1, &time, nullptr);
 }
 

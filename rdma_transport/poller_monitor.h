@@ -20,6 +20,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
+#include "rdma_transport/provider/unique_fd.h"
 
 namespace rdma {
 
@@ -72,8 +73,8 @@ class PollerMonitor {
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_ ABSL_GUARDED_BY(lifecycle_mutex_);
   // Made once, by the first Prepare.
-  int epoll_fd_ = -1;
-  int stop_fd_ = -1;  // an eventfd, readable where stop_
+  UniqueFd epoll_fd_;
+  UniqueFd stop_fd_;  // an eventfd, readable where stop_
 };
 
 }  // namespace rdma

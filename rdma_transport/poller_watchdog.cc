@@ -1,7 +1,6 @@
 #include "rdma_transport/poller_watchdog.h"
 
 #include <sys/timerfd.h>
-#include <unistd.h>
 
 #include <cerrno>
 
@@ -10,20 +9,17 @@
 
 namespace rdma {
 
-PollerWatchdog::~PollerWatchdog() {
-  if (fd_ >= 0) close(fd_);
-}
-
 absl::Status PollerWatchdog::Init() {
-  fd_ = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-  return fd_ < 0 ? VerbsError("timerfd_create", errno) : absl::OkStatus();
+  fd_.reset(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
+  return fd_ ? absl::OkStatus() : VerbsError("timerfd_create", errno);
 }
 
 // Two threads may do this at once: either time will do.
 ABSL_ATTRIBUTE_NOINLINE void PollerWatchdog::StartTimer(int64_t now_ns) {
   itimerspec time = {};
   time.it_value.tv_nsec = kTimeNs;
-  timerfd_settime(fd_, 0, &time, nullptr);  // fails for wrong arguments only
+  timerfd_settime(fd_.get(), 0, &time,
+                  nullptr);  // fails for wrong arguments only
   pushed_ns_.store(now_ns, std::memory_order_relaxed);
 }
 

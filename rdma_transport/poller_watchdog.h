@@ -11,17 +11,12 @@
 #include <cstdint>
 
 #include "absl/status/status.h"
+#include "rdma_transport/provider/unique_fd.h"
 
 namespace rdma {
 
 class PollerWatchdog {
  public:
-  PollerWatchdog() = default;
-  ~PollerWatchdog();
-
-  PollerWatchdog(const PollerWatchdog&) = delete;
-  PollerWatchdog& operator=(const PollerWatchdog&) = delete;
-
   // RESOURCE_EXHAUSTED: no more descriptors.
   absl::Status Init();
 
@@ -40,7 +35,7 @@ class PollerWatchdog {
   }
 
   // Readable from when the timer goes off until it is pushed again.
-  int fd() const { return fd_; }
+  int fd() const { return fd_.get(); }
 
  private:
   static constexpr int64_t kTimeNs = 5'000'000;
@@ -48,7 +43,7 @@ class PollerWatchdog {
 
   void StartTimer(int64_t now_ns);
 
-  int fd_ = -1;
+  UniqueFd fd_;
   std::atomic<int64_t> pushed_ns_{INT64_MIN / 2};
 };
 
