@@ -69,9 +69,11 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(lines[-3], {"protobuf_alone": {
             "roundtrip_64_vs_ucx": 0.125, "roundtrip_8192_vs_ucx": 0.125,
             "rate_64_vs_ucx": 0.0625}})
-        rounds = [line["round"] for line in lines[:-3]]
+        far = 400 * compare.DISTANCE_BYTES
+        self.assertEqual(lines[-4]["by_distance"]["rate_64_vs_ucx"], [[far, 0.25], [far, 0.25]])
+        rounds = [line["round"] for line in lines[:-4]]
         self.assertEqual(rounds, sorted(rounds))
-        first = {line["program"] for line in lines[:-3] if line["round"] == 1}
+        first = {line["program"] for line in lines[:-4] if line["round"] == 1}
         self.assertEqual(first, set(compare.WORDS))
 
     def test_a_table_for_people(self):
@@ -148,6 +150,7 @@ class DistanceTest(unittest.TestCase):
             figures.add("ours", ours, least=100, most=most)
             figures.add("theirs", 1, least=100, most=100)
         self.assertEqual(figures.ratio("ours", "theirs"), (2, 1, 3))
+        self.assertEqual(figures.ratios("ours", "theirs"), [(100, 1), (100, 3)])
         self.assertEqual(figures.spread("ours"), (5.5, 1, 9))
         # Each by itself stayed the same, but not together.
         figures.add("near", 1, least=100, most=101)
