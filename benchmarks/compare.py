@@ -245,8 +245,9 @@ def medians(figures, pairs):
 def summaries(figures):
     """The last four lines."""
     pairs = ratios(figures)
-    yield {"by_distance": {name: [[least, round(ratio, 4)] for least, ratio in
-                                  figures.ratios(*pair)] for name, pair in pairs.items()}}
+    yield {"by_distance": {name: [[distance, round(ratio, 4)] for distance, ratio in
+                                  figures.ratios_of_rounds(*pair)]
+                           for name, pair in pairs.items()}}
     yield {"protobuf_alone": medians(figures, protobuf_alone())}
     yield {"rounds_alike": {name: len(figures.pairs(*pair)[1]) for name, pair in pairs.items()}}
     yield {"summary": medians(figures, pairs)}

@@ -150,7 +150,7 @@ class DistanceTest(unittest.TestCase):
             figures.add("ours", ours, least=100, most=most)
             figures.add("theirs", 1, least=100, most=100)
         self.assertEqual(figures.ratio("ours", "theirs"), (2, 1, 3))
-        self.assertEqual(figures.ratios("ours", "theirs"), [(100, 1), (100, 3)])
+        self.assertEqual(figures.ratios_of_rounds("ours", "theirs"), [(100, 1), (100, 3)])
         self.assertEqual(figures.spread("ours"), (5.5, 1, 9))
         # Each by itself stayed the same, but not together.
         figures.add("near", 1, least=100, most=101)

@@ -50,14 +50,14 @@ class Comparison:
         every = list(zip(self.values[name], self.values[floor], strict=True))
         return every, [pair for pair in every if are_alike(pair)]
 
-    def ratios(self, name, floor):
+    def ratios_of_rounds(self, name, floor):
         """Of each round that counts, by how the machine was: its least, and the ratio."""
         every, alike = self.pairs(name, floor)
         return sorted((min(ours.least, theirs.least), ours.value / theirs.value)
                       for ours, theirs in alike or every)
 
     def ratio(self, name, floor):
-        return spread_of([ratio for _, ratio in self.ratios(name, floor)])
+        return spread_of([ratio for _, ratio in self.ratios_of_rounds(name, floor)])
 
 
 def are_alike(values):
