@@ -135,6 +135,10 @@ class Buffer {
   size_t headroom() const {
     return block_ == nullptr ? 0 : static_cast<size_t>(data_ - block_->data());
   }
+  // The same behind the last byte.
+  size_t tailroom() const {
+    return block_ == nullptr ? 0 : block_->capacity() - headroom() - size_;
+  }
 
   // Shrinks the view. REQUIRES: count <= size().
   void remove_prefix(size_t count) {

@@ -92,7 +92,7 @@ BENCHMARK(Encode)->Arg(64)->Arg(1000)->Arg(8 << 10)->Arg(64 << 10)->Arg(1
 void EncodeByFields(benchmark::State& state) {
   EncodeWith(FunctionsOfPayload(), state);
 }
-BENCHMARK(EncodeByFields)->Arg(64)->Arg(1000);
+BENCHMARK(EncodeByFields)->Arg(64)->Arg(1000)->Arg(8 << 10)->Arg(64 << 10);
 
 BufferChain InPieces(std::string_view bytes, size_t piece_bytes) {
   BufferChain chain;
@@ -137,7 +137,7 @@ void DecodeByFields(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * state.range(0));
 }
-BENCHMARK(DecodeByFields)->Arg(64)->Arg(8 << 10);
+BENCHMARK(DecodeByFields)->Arg(64)->Arg(8 << 10)->Arg(64 << 10);
 
 void DecodePiecesOf4KiB(benchmark::State& state) { Decode(state, 4 << 10); }
 BENCHMARK(DecodePiecesOf4KiB)->Arg(8 << 10)->Arg(64 << 10)->Arg(1 << 20);

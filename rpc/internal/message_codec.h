@@ -87,12 +87,15 @@ bool SerializePastCaches(const google::protobuf::MessageLite& message,
 
 // False where the message did not fit its own size, which is the buffer's.
 inline bool SerializeTo(const google::protobuf::MessageLite& message,
-                        Buffer& target, Status* error) {
+                        Buffer& target, Status* error,
+                        const MessageFunctions& functions = kProtobufsOwn) {
   const size_t size = target.size();
-  auto* const begin = reinterpret_cast<uint8_t*>(target.mutable_data());
-  const bool fits = ABSL_PREDICT_TRUE(size < memory::kFewestBytesPastCaches)
-                        ? SerializeInLine(message, size, begin) == begin + size
-                        : SerializePastCaches(message, target);
+  const bool fits =
+      ABSL_PREDICT_TRUE(size < memory::kFewestBytesPastCaches)
+          ? functions.fill(message, size,
+                           reinterpret_cast<uint8_t*>(target.mutable_data()),
+                           size + target.tailroom())
+          : SerializePastCaches(message, target);
   if (ABSL_PREDICT_TRUE(fits)) return true;
   *error = MessageChangedWhileSent();
   return false;
@@ -104,7 +107,7 @@ template <class Allocator>
 ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
     const google::protobuf::MessageLite& message, size_t size,
     Allocator& allocator, const EncodeLimits& limits, OutgoingFrame& frame,
-    Status* error) {
+    Status* error, const MessageFunctions& functions) {
   if (size == kChangedMeanwhile) {
     *error = MessageChangedWhileSent();
     return false;
@@ -126,7 +129,7 @@ ABSL_ATTRIBUTE_NOINLINE bool EncodeLargeMessage(
       return true;
     }
   }
-  if (!SerializeTo(message, *buffer, error)) return false;
+  if (!SerializeTo(message, *buffer, error, functions)) return false;
   frame.has_message = true;
   frame.message.Append(*std::move(buffer));
   return true;
@@ -164,7 +167,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool EncodeMessage(
   const size_t size =
       EncodeSmallMessage(message, limits, scratch, frame, functions);
   if (ABSL_PREDICT_TRUE(size <= limits.copy_bytes)) return true;
-  return EncodeLargeMessage(message, size, allocator, limits, frame, error);
+  return EncodeLargeMessage(message, size, allocator, limits, frame, error,
+                            functions);
 }
 
 // DecodeMessage where the message is empty, in pieces, too large, or does not

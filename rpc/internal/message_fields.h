@@ -51,7 +51,9 @@
 #include "google/protobuf/stubs/common.h"
 #include "google/protobuf/unknown_field_set.h"
 #include "google/protobuf/wire_format_lite.h"
+#include "memory/copy_bytes.h"
 #include "rpc/internal/message_functions.h"
+#include "rpc/internal/resize_uninitialized.h"
 
 namespace rpc::internal {
 
@@ -156,7 +158,8 @@ class FieldWriter {
     if (!HasRoom(kMostOfANumber + size)) return;
     PutTag(number, kLengthDelimited);
     PutVarint(size);
-    std::memcpy(at_, value.data(), size);
+    memory::CopyBytes(reinterpret_cast<std::byte*>(at_),
+                      reinterpret_cast<const std::byte*>(value.data()), size);
     at_ += size;
   }
   // What is not UTF-8, protobuf sends, and complains of.
@@ -322,6 +325,11 @@ class FieldReader {
                                                             const char* end,
                                                             int most,
                                                             uint64_t* value) {
+    if (end - at > 1 && static_cast<uint8_t>(at[1]) < 0x80) {
+      *value = (static_cast<uint8_t>(at[0]) & 0x7fu) |
+               (uint32_t{static_cast<uint8_t>(at[1])} << 7);
+      return at + 2;
+    }
     *value = 0;
     for (int i = 0; i < most && at != end; ++i) {
       const auto byte = static_cast<uint8_t>(*at++);
@@ -340,8 +348,18 @@ class FieldReader {
                            size > static_cast<size_t>(end - at))) {
       return nullptr;
     }
-    value->assign(at, static_cast<size_t>(size));
+    if (ABSL_PREDICT_TRUE(size < memory::kLeastVectorBytes)) {
+      value->assign(at, memory::Unbounded(static_cast<size_t>(size)));
+    } else {
+      AssignLong(at, static_cast<size_t>(size), value);
+    }
     return at + size;
+  }
+  ABSL_ATTRIBUTE_NOINLINE static void AssignLong(const char* from, size_t size,
+                                                 std::string* value) {
+    ResizeUninitialized(*value, size);
+    memory::CopyLong(reinterpret_cast<std::byte*>(value->data()),
+                     reinterpret_cast<const std::byte*>(from), size);
   }
 
   template <class Number>
@@ -396,6 +414,19 @@ size_t WriteByFields(const google::protobuf::MessageLite& message,
 }
 
 template <class Message>
+bool FillByFields(const google::protobuf::MessageLite& message, size_t size,
+                  uint8_t* target, size_t capacity) {
+  const auto& written =
+      google::protobuf::internal::down_cast<const Message&>(message);
+  FieldWriter writer(target, capacity);
+  if (ABSL_PREDICT_TRUE(!UnknownFields::AreIn(written))) {
+    FieldsOf<Message>::Write(written, writer);
+    if (ABSL_PREDICT_TRUE(!writer.has_given_up())) return writer.size() == size;
+  }
+  return FillByProtobuf(message, size, target, capacity);
+}
+
+template <class Message>
 bool ParseByFields(std::string_view bytes,
                    google::protobuf::MessageLite* message) {
   auto& parsed = google::protobuf::internal::down_cast<Message&>(*message);
@@ -416,7 +447,8 @@ bool ParseByFields(std::string_view bytes,
 template <class Message>
 constexpr MessageFunctions FunctionsOf() {
   if constexpr (HasFieldsOf<Message>) {
-    return {&WriteByFields<Message>, &ParseByFields<Message>};
+    return {&WriteByFields<Message>, &FillByFields<Message>,
+            &ParseByFields<Message>};
   } else {
     return kProtobufsOwn;
   }

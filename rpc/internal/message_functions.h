@@ -1,9 +1,10 @@
-// What writes a type's small messages, and what parses them: protobuf's own
+// What writes a type's messages, and what parses them: protobuf's own
 // functions, or what is generated for the fields of the type
 // (message_fields.h).
 //
 //   size_t size = functions.write(message, memory, max_bytes);
-//   if (size > max_bytes) ...  // nothing is written, or kChangedMeanwhile
+//   if (size > max_bytes) ...  // nothing is written, or kChangedMeanwhile;
+//   if (!functions.fill(message, size, other, capacity)) ...  // it is larger
 //
 // Thread rule: no state; the messages belong to the caller.
 #ifndef VERBENA_RPC_INTERNAL_MESSAGE_FUNCTIONS_H_
@@ -29,6 +30,11 @@ struct MessageFunctions {
   // less than INT_MAX.
   size_t (*write)(const google::protobuf::MessageLite& message, uint8_t* target,
                   size_t max_bytes);
+  // Writes the message, of whose `size` write() has just told, to `target`,
+  // which has room for `capacity` >= size bytes. False where it is of another
+  // size by now.
+  bool (*fill)(const google::protobuf::MessageLite& message, size_t size,
+               uint8_t* target, size_t capacity);
   // See ParseInLine.
   bool (*parse)(std::string_view bytes, google::protobuf::MessageLite* message);
 };
@@ -44,14 +50,19 @@ inline size_t WriteByProtobuf(const google::protobuf::MessageLite& message,
   return size;
 }
 
+inline bool FillByProtobuf(const google::protobuf::MessageLite& message,
+                           size_t size, uint8_t* target, size_t /*capacity*/) {
+  return SerializeInLine(message, size, target) == target + size;
+}
+
 inline bool ParseByProtobuf(std::string_view bytes,
                             google::protobuf::MessageLite* message) {
   return ParseInLine(bytes, message);
 }
 
 // For messages of any type.
-inline constexpr MessageFunctions kProtobufsOwn = {&WriteByProtobuf,
-                                                   &ParseByProtobuf};
+inline constexpr MessageFunctions kProtobufsOwn = {
+    &WriteByProtobuf, &FillByProtobuf, &ParseByProtobuf};
 
 // Of a method's messages.
 struct MethodMessages {

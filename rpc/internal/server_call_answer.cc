@@ -132,7 +132,7 @@ ABSL_ATTRIBUTE_NOINLINE void ServerCall::RespondLargeAndFinish(
   Status error;
   ResponseMemory memory = {*core_->transport, handle_};
   if (!EncodeLargeMessage(response, size, memory, core_->encode_limits, frame,
-                          &error)) {
+                          &error, method_->messages.response)) {
     RespondWithHeader(error, ConstMessageRef(), last_act);
     return Finished();
   }

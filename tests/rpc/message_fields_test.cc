@@ -85,9 +85,11 @@ Real AnyReal(Random& random) {
   return reals[Below(std::size(reals), random)];
 }
 
+// Some are long: those are copied in a way of their own.
 std::string AnyText(Random& random) {
   std::string text;
-  for (size_t left = AnyNumber(random) % 200; left > 0; --left) {
+  const size_t limit = Below(50, random) == 0 ? 5000 : 200;
+  for (size_t left = AnyNumber(random) % limit; left > 0; --left) {
     text += Below(10, random) == 0 ? "\xc3\xa4" : "t";
   }
   return text;
@@ -182,6 +184,8 @@ TEST_F(MessageFieldsTest, AreOfTypesWithNumbersAndTextsOnly) {
         << type.prototype.GetTypeName();
     EXPECT_NE(type.functions.write, kProtobufsOwn.write)
         << type.prototype.GetTypeName();
+    EXPECT_NE(type.functions.fill, kProtobufsOwn.fill)
+        << type.prototype.GetTypeName();
   }
 }
 
@@ -195,6 +199,8 @@ TEST_F(MessageFieldsTest, AreNotOfOtherTypes) {
       EXPECT_EQ(functions.parse, kProtobufsOwn.parse)
           << about.method(i)->full_name();
       EXPECT_EQ(functions.write, kProtobufsOwn.write)
+          << about.method(i)->full_name();
+      EXPECT_EQ(functions.fill, kProtobufsOwn.fill)
           << about.method(i)->full_name();
     }
   }
@@ -279,6 +285,50 @@ void ExpectSameWritten(const Message& message, const Type& type,
             std::string::npos);
 }
 
+// The same of a size that is known, with so much room behind it: nothing is
+// written beyond.
+void ExpectSameFilled(const Message& message, const Type& type, size_t room) {
+  constexpr char kUntouched = '\xa5';
+  const std::string expected = BytesInOrder(message);
+  ASSERT_EQ(message.ByteSizeLong(), expected.size());
+  std::string memory(expected.size() + room + 64, kUntouched);
+  auto* const target = reinterpret_cast<uint8_t*>(memory.data());
+  ASSERT_TRUE(type.functions.fill(message, expected.size(), target,
+                                  expected.size() + room));
+  ASSERT_EQ(memory.substr(0, expected.size()), expected);
+  ASSERT_EQ(memory.find_first_not_of(kUntouched, expected.size() + room),
+            std::string::npos);
+}
+
+TEST_F(MessageFieldsTest, FillsWhatProtobufFills) {
+  Random random(5);
+  for (const Type& type : FieldTypes()) {
+    for (int i = 0; i < 10000; ++i) {
+      const auto message = AnyMessage(type.prototype, random);
+      for (const size_t room : {size_t{0}, Below(20, random), size_t{100}}) {
+        ExpectSameFilled(*message, type, room);
+        if (HasFatalFailure()) FAIL() << type.prototype.GetTypeName();
+      }
+    }
+  }
+}
+
+// As one that another thread changes after its size was told.
+TEST_F(MessageFieldsTest, FillsNothingOfAnotherSize) {
+  Random random(6);
+  for (const Type& type : FieldTypes()) {
+    for (int i = 0; i < 1000; ++i) {
+      const auto before = AnyMessage(type.prototype, random);
+      const auto after = AnyMessage(type.prototype, random);
+      const size_t size = before->ByteSizeLong();
+      if (after->ByteSizeLong() == size) continue;
+      std::string memory(size + kSlopBytes, '\0');
+      EXPECT_FALSE(type.functions.fill(
+          *after, size, reinterpret_cast<uint8_t*>(memory.data()), size));
+    }
+  }
+}
+
 TEST_F(MessageFieldsTest, WritesWhatProtobufWrites) {
   Random random(3);
   for (const Type& type : FieldTypes()) {
@@ -305,6 +355,7 @@ TEST_F(MessageFieldsTest, KeepsUnknownFields) {
     ASSERT_TRUE(type.functions.parse(bytes, parsed.get()));
     EXPECT_EQ(BytesInOrder(*parsed), bytes);
     ExpectSameWritten(*parsed, type, 10000);
+    ExpectSameFilled(*parsed, type, 100);
     // A message remembers that it had some.
     parsed->Clear();
     ExpectSameWritten(*parsed, type, 10000);
