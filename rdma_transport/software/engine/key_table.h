@@ -189,7 +189,8 @@ class KnownKeys {
   KnownKey& PlaceOf(uint32_t key) { return places_[(key >> 8) % kPlaces]; }
 
  private:
-  static constexpr uint32_t kPlaces = 8;
+  // More than the regions that a busy connection's receives lie in.
+  static constexpr uint32_t kPlaces = 16;
 
   KnownKey places_[kPlaces];
 };
