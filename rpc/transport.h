@@ -501,7 +501,8 @@ class ClientTransport {
   // has set than a callback of this transport.
   virtual void WakeWaiters() = 0;
 
-  // Registered memory for messages and attachments, with some headroom.
+  // Registered memory for messages and attachments, with some headroom. What
+  // its block has behind it (Buffer::tailroom) is the caller's, too.
   // RESOURCE_EXHAUSTED at the budget: the text names the budget.
   virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
   // For the frame of a message of so many bytes that is written after it is

@@ -92,7 +92,12 @@ BENCHMARK(Encode)->Arg(64)->Arg(1000)->Arg(8 << 10)->Arg(64 << 10)->Arg(1
 void EncodeByFields(benchmark::State& state) {
   EncodeWith(FunctionsOfPayload(), state);
 }
-BENCHMARK(EncodeByFields)->Arg(64)->Arg(1000)->Arg(8 << 10)->Arg(64 << 10);
+BENCHMARK(EncodeByFields)
+    ->Arg(64)
+    ->Arg(1000)
+    ->Arg(8 << 10)
+    ->Arg(64 << 10)
+    ->Arg(1 << 20);
 
 BufferChain InPieces(std::string_view bytes, size_t piece_bytes) {
   BufferChain chain;

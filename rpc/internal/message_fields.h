@@ -104,6 +104,9 @@ class FieldWriter {
  public:
   // Whose tag is two bytes.
   static constexpr int kMaxNumber = 2047;
+  // A tag, and a varint: no field is longer, but for a text's or bytes'. So
+  // much room is wanted for each.
+  static constexpr size_t kMostOfANumber = 2 + 10;
 
   FieldWriter(uint8_t* target, size_t max_bytes)
       : begin_(target), at_(target), end_(target + max_bytes) {}
@@ -185,9 +188,6 @@ class FieldWriter {
   static constexpr auto kLengthDelimited =
       WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
   static constexpr auto kFixed32 = WireFormatLite::WIRETYPE_FIXED32;
-
-  // A tag, and a varint; no field is longer, but for a text's or bytes'.
-  static constexpr size_t kMostOfANumber = 2 + 10;
 
   // Whoever gave up has no room for anything.
   void GiveUp() { at_ = end_; }
@@ -390,6 +390,11 @@ concept HasFieldsOf = requires {
 };
 
 // Out of the way.
+ABSL_ATTRIBUTE_NOINLINE inline bool FillUnusual(
+    const google::protobuf::MessageLite& message, size_t size, uint8_t* target,
+    size_t capacity) {
+  return FillByProtobuf(message, size, target, capacity);
+}
 ABSL_ATTRIBUTE_NOINLINE inline size_t WriteUnusual(
     const google::protobuf::MessageLite& message, uint8_t* target,
     size_t max_bytes) {
@@ -418,12 +423,14 @@ bool FillByFields(const google::protobuf::MessageLite& message, size_t size,
                   uint8_t* target, size_t capacity) {
   const auto& written =
       google::protobuf::internal::down_cast<const Message&>(message);
-  FieldWriter writer(target, capacity);
-  if (ABSL_PREDICT_TRUE(!UnknownFields::AreIn(written))) {
+  // With less room the last field would be given up, after the others.
+  if (ABSL_PREDICT_TRUE(capacity - size > FieldWriter::kMostOfANumber &&
+                        !UnknownFields::AreIn(written))) {
+    FieldWriter writer(target, capacity);
     FieldsOf<Message>::Write(written, writer);
     if (ABSL_PREDICT_TRUE(!writer.has_given_up())) return writer.size() == size;
   }
-  return FillByProtobuf(message, size, target, capacity);
+  return FillUnusual(message, size, target, capacity);
 }
 
 template <class Message>

@@ -4,7 +4,7 @@
 //
 //   size_t size = functions.write(message, memory, max_bytes);
 //   if (size > max_bytes) ...  // nothing is written, or kChangedMeanwhile;
-//   if (!functions.fill(message, size, other, capacity)) ...  // it is larger
+//   if (!functions.fill(message, size, other, capacity)) ...  // it has changed
 //
 // Thread rule: no state; the messages belong to the caller.
 #ifndef VERBENA_RPC_INTERNAL_MESSAGE_FUNCTIONS_H_
@@ -32,7 +32,8 @@ struct MessageFunctions {
                   size_t max_bytes);
   // Writes the message, of whose `size` write() has just told, to `target`,
   // which has room for `capacity` >= size bytes. False where it is of another
-  // size by now.
+  // size by now: who makes it larger meanwhile, which nobody may, has up to
+  // kSlopBytes beyond `size` overwritten.
   bool (*fill)(const google::protobuf::MessageLite& message, size_t size,
                uint8_t* target, size_t capacity);
   // See ParseInLine.

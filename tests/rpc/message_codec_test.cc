@@ -22,9 +22,12 @@ struct FakeTransport {
   absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) {
     ++allocations;
     if (empty) return absl::ResourceExhaustedError("no more");
-    return Buffer::FromHeap(bytes);
+    Buffer buffer = Buffer::FromHeap(bytes + spare_bytes);
+    buffer.remove_suffix(spare_bytes);
+    return buffer;
   }
   bool empty = false;
+  size_t spare_bytes = 0;  // behind each buffer
   int allocations = 0;
 };
 
@@ -73,6 +76,30 @@ TEST_F(EncodeTest, LargerOnesGoByTheTransportsMemory) {
   EXPECT_EQ(frame_.message.ToString(), expected_);
   EXPECT_TRUE(frame_.message.contiguous());
   EXPECT_EQ(transport_.allocations, 1);
+}
+
+// Written by the functions that are given, with all the room there is.
+TEST_F(EncodeTest, LargerOnesAreFilledByTheirTypesFunctions) {
+  static size_t filled_bytes;
+  static size_t filled_capacity;
+  filled_bytes = filled_capacity = 0;
+  MessageFunctions functions = kProtobufsOwn;
+  functions.fill = [](const google::protobuf::MessageLite& message, size_t size,
+                      uint8_t* target, size_t capacity) {
+    filled_bytes = size;
+    filled_capacity = capacity;
+    return kProtobufsOwn.fill(message, size, target, capacity);
+  };
+  transport_.spare_bytes = 40;
+  SayRequest message;
+  message.set_payload(std::string(200, 'p'));
+  Status status;
+  ASSERT_TRUE(EncodeMessage(message, transport_,
+                            EncodeLimits(kLimits, UINT64_MAX), scratch_, frame_,
+                            &status, functions));
+  EXPECT_EQ(frame_.message.ToString(), message.SerializeAsString());
+  EXPECT_EQ(filled_bytes, frame_.message.size());
+  EXPECT_EQ(filled_capacity, filled_bytes + 40);
 }
 
 TEST_F(EncodeTest, NoMemoryNamesSizeAndCause) {

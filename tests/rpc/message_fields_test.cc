@@ -313,8 +313,10 @@ TEST_F(MessageFieldsTest, FillsWhatProtobufFills) {
   }
 }
 
-// As one that another thread changes after its size was told.
+// As one that another thread changes after its size was told: whether there is
+// room for what it has become, or not.
 TEST_F(MessageFieldsTest, FillsNothingOfAnotherSize) {
+  constexpr char kUntouched = '\xa5';
   Random random(6);
   for (const Type& type : FieldTypes()) {
     for (int i = 0; i < 1000; ++i) {
@@ -322,9 +324,15 @@ TEST_F(MessageFieldsTest, FillsNothingOfAnotherSize) {
       const auto after = AnyMessage(type.prototype, random);
       const size_t size = before->ByteSizeLong();
       if (after->ByteSizeLong() == size) continue;
-      std::string memory(size + kSlopBytes, '\0');
-      EXPECT_FALSE(type.functions.fill(
-          *after, size, reinterpret_cast<uint8_t*>(memory.data()), size));
+      for (const size_t room : {0, 30, 20000}) {
+        std::string memory(size + room + kSlopBytes + 64, kUntouched);
+        EXPECT_FALSE(type.functions.fill(
+            *after, size, reinterpret_cast<uint8_t*>(memory.data()),
+            size + room));
+        EXPECT_EQ(
+            memory.find_first_not_of(kUntouched, size + room + kSlopBytes),
+            std::string::npos);
+      }
     }
   }
 }
@@ -393,9 +401,11 @@ TEST(MessageFieldsUtf8Test, IsLeftToProtobuf) {
   EXPECT_EQ(complaints.count(), 1);
   ExpectSameWritten(texts, type, 1000);
   EXPECT_EQ(complaints.count(), 3);  // its own BytesInOrder, and ours
+  ExpectSameFilled(texts, type, 100);
+  EXPECT_EQ(complaints.count(), 5);
   FieldTexts parsed;
   EXPECT_FALSE(type.functions.parse(bytes, &parsed));
-  EXPECT_EQ(complaints.count(), 4);
+  EXPECT_EQ(complaints.count(), 6);
   // Bytes may be anything.
   texts.set_more_text("text");
   texts.set_data("not \xff UTF-8");

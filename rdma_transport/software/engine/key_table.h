@@ -189,7 +189,7 @@ class KnownKeys {
   KnownKey& PlaceOf(uint32_t key) { return places_[(key >> 8) % kPlaces]; }
 
  private:
-  // More than the regions that a busy connection's receives lie in.
+  // A busy connection's receives lie in nine regions.
   static constexpr uint32_t kPlaces = 16;
 
   KnownKey places_[kPlaces];
