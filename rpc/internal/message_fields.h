@@ -23,7 +23,8 @@
 // find limits, keep what they do not know, and check what is required: most of
 // what a small message takes. Here whatever is not usual is given up, and left
 // to protobuf from the beginning: fields that the type does not have, texts
-// that are not UTF-8, bytes that are no message, and what is too large.
+// that are not UTF-8, bytes that are no message, and what is too large. Long
+// texts and bytes are copied by memory/copy_bytes.h.
 //
 // Source: protobuf.dev/programming-guides/encoding; parse_context.h and
 // wire_format_lite.h of protobuf 3.21 for what is not canonical there.
