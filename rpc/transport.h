@@ -603,7 +603,7 @@ class ServerTransport {
   // As ClientTransport::WakeWaiters.
   virtual void WakeWaiters() {}
 
-  // Registered memory for what is sent with `call`.
+  // As ClientTransport::AllocateBuffer, for what is sent with `call`.
   virtual absl::StatusOr<Buffer> AllocateBuffer(CallHandle call,
                                                 size_t bytes) = 0;
   // See ClientTransport.

@@ -326,11 +326,6 @@ class FieldReader {
                                                             const char* end,
                                                             int most,
                                                             uint64_t* value) {
-    if (end - at > 1 && static_cast<uint8_t>(at[1]) < 0x80) {
-      *value = (static_cast<uint8_t>(at[0]) & 0x7fu) |
-               (uint32_t{static_cast<uint8_t>(at[1])} << 7);
-      return at + 2;
-    }
     *value = 0;
     for (int i = 0; i < most && at != end; ++i) {
       const auto byte = static_cast<uint8_t>(*at++);
