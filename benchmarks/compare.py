@@ -12,9 +12,9 @@ which it changed least, and their lines say "alike": false. Ratios are of the ro
 which the programs were alike, of all where there is no such round.
 
 On AMD's Zen 3 and 4 every program is run without glibc's `rep movsb`, for there what it
-takes depends on where malloc put two strings (docs/performance.md, "Large messages");
-the lines of such a run say so ("glibc_tunables"), and a GLIBC_TUNABLES of the caller's
-is left as it is.
+takes depends on where malloc put two strings (docs/large_messages.md, "Where addresses
+matter"); the lines of such a run say so ("glibc_tunables"), and a GLIBC_TUNABLES of the
+caller's is left as it is.
 
 Prints JSON lines, one for each measurement, a table, and with --picture draws latency
 and bandwidth against size. With --json only JSON lines, the last one

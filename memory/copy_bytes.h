@@ -5,7 +5,7 @@
 // costs twice what a loop of vectors does, and thirty to fifty times as much
 // where the destination lies less than a cache line behind the source, modulo
 // 4,096: where both begin somewhere in a page that is no matter of chance, and
-// stays so for all of a process's messages (docs/performance.md).
+// stays so for all of a process's messages (docs/large_messages.md).
 //
 // Thread rule: none; pure functions.
 #ifndef VERBENA_MEMORY_COPY_BYTES_H_
@@ -19,7 +19,7 @@ namespace memory {
 inline constexpr size_t kLeastVectorBytes = 2048;
 
 // Of so much at once the beginning is in no cache any more when the end has
-// come, as a rule: it goes past them (docs/performance.md).
+// come, as a rule: it goes past them (docs/large_messages.md).
 inline constexpr size_t kFewestBytesPastCaches = 8 << 20;
 
 // The same number, of which the compiler knows no bound any more. GCC makes

@@ -28,7 +28,7 @@ inline void FetchForWriting(const void* line) {
 // waits behind them. Where the reader is near, in the same cache of the last
 // level, that does not take long. Where it is far the next message would wait,
 // and hints, of which there are as many under way as the CPU can have, do
-// better (docs/performance.md). So the way of one line is timed now and then.
+// better (docs/hot_path.md). So the way of one line is timed now and then.
 //
 // Thread-safe.
 class LineFetcher {

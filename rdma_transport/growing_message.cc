@@ -6,7 +6,7 @@ namespace rdma {
 
 namespace {
 
-// Measured in docs/performance.md: requests that are read into their strings
+// Measured in docs/large_messages.md: requests that are read into their strings
 // gain sooner than all others.
 constexpr uint64_t kFewestBytes = 6 << 20;
 constexpr uint64_t kFewestBytesInPlace = 1 << 20;

@@ -180,7 +180,7 @@ class WarmCallInstructionsTest : public ::testing::Test {
         NameOf(Extra::kNothing, side).c_str(), counts.instructions,
         counts.stores, kMode, limit.instructions, limit.stores);
     constexpr char kLonger[] =
-        "the way of a call has become longer; docs/performance.md says how to "
+        "the way of a call has become longer; docs/hot_path.md says how to "
         "find out where";
     // Fewer means that something was not counted.
     EXPECT_GT(counts.instructions, 100) << result_.output;
