@@ -83,7 +83,7 @@ absl::Status Connection::Init() {
   qp_send_depth_ = std::min(kWishedSendQueueDepth, qp_->depths().max_send_wr);
   // Each may complete, where the connection breaks also the unsignaled ones.
   if (absl::Status status =
-          poller_->ReserveCompletions(kIdleSendSlots, kOneOffer);
+          poller_->ReserveCompletions(this, kIdleSendSlots, kOneOffer);
       !status.ok()) {
     return status;
   }
@@ -287,10 +287,11 @@ absl::Status Connection::SetExtraReceives(uint32_t wanted) {
 bool Connection::GrowSendQueue(uint32_t count) {
   const uint32_t depth = send_queue_.depth();
   if (depth >= qp_send_depth_) return false;  // its own completions make room
-  if (poller_->ReserveMoreCompletions(qp_send_depth_ - depth).ok()) {
+  if (poller_->ReserveMoreCompletions(this, qp_send_depth_ - depth).ok()) {
     ResizeSendQueue(qp_send_depth_);
   } else if (depth < kMinSendQueueDepth &&
-             poller_->ReserveCompletions(kMinSendQueueDepth - depth, 0).ok()) {
+             poller_->ReserveCompletions(this, kMinSendQueueDepth - depth, 0)
+                 .ok()) {
     ResizeSendQueue(kMinSendQueueDepth);
   } else {
     poller_->NotifyWhenUnreserved(this);
@@ -303,7 +304,8 @@ void Connection::DeepenIfBusy() {
   const uint64_t since = frames() - completion_frames_;
   completion_frames_ = frames();
   if (since >= kIdleSendSlots / 2 && state_ == State::kUp &&
-      poller_->ReserveMoreCompletions(kBusySendSlots - kIdleSendSlots).ok()) {
+      poller_->ReserveMoreCompletions(this, kBusySendSlots - kIdleSendSlots)
+          .ok()) {
     ResizeSendQueue(kBusySendSlots);
   }
 }

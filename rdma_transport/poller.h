@@ -230,14 +230,16 @@ class Poller {
 
   // ---- The driver only.
 
-  // Promises room in the CQ for so many completions of a connection, and makes
-  // it where need be, or has connections give back what they do not use.
-  // RESOURCE_EXHAUSTED where the device has no more, or would have less than
-  // `keep_free` left.
-  absl::Status ReserveCompletions(uint32_t count, uint32_t keep_free);
+  // Promises room in the CQ for so many completions of `connection`, and makes
+  // it where need be, or has the other connections give back what they do not
+  // use. RESOURCE_EXHAUSTED where the device has no more, or would have less
+  // than `keep_free` left.
+  absl::Status ReserveCompletions(const PolledConnection* connection,
+                                  uint32_t count, uint32_t keep_free);
   // The same for a connection that could do with less: only out of the first
   // half, so that there is always room for others.
-  absl::Status ReserveMoreCompletions(uint32_t count);
+  absl::Status ReserveMoreCompletions(const PolledConnection* connection,
+                                      uint32_t count);
   void UnreserveCompletions(uint32_t count);
   // Somebody waits for some.
   bool CompletionsAreWanted() const { return !notify_when_unreserved_.empty(); }
@@ -320,7 +322,6 @@ class Poller {
   CompletionQueue* cq() { return cq_.get(); }
   SharedReceiveQueue* srq() { return srq_.get(); }
   DeviceContext& context() { return *context_; }
-  std::shared_ptr<DeviceContext> shared_context() { return context_; }
   // Monotonic, read afresh.
   static int64_t NowNs();
 

@@ -80,14 +80,16 @@ void Poller::BreakConnections(const absl::Status& why, bool completions_lost) {
   }
 }
 
-absl::Status Poller::ReserveCompletions(uint32_t count, uint32_t keep_free) {
+absl::Status Poller::ReserveCompletions(const PolledConnection* connection,
+                                        uint32_t count, uint32_t keep_free) {
   const auto wanted = [&] {
     return uint64_t{reserved_completions_} + count + keep_free;
   };
   for (;;) {
     if (wanted() > completion_limit_) {
-      for (const auto& [number, connection] : connections_) {
-        connection->GiveBackCompletions();
+      for (const auto& [number, other] : connections_) {
+        // What it asks for is on top of what it has.
+        if (other != connection) other->GiveBackCompletions();
       }
     }
     if (wanted() > completion_limit_) {
@@ -111,12 +113,13 @@ absl::Status Poller::ReserveCompletions(uint32_t count, uint32_t keep_free) {
   return absl::OkStatus();
 }
 
-absl::Status Poller::ReserveMoreCompletions(uint32_t count) {
+absl::Status Poller::ReserveMoreCompletions(const PolledConnection* connection,
+                                            uint32_t count) {
   if (uint64_t{reserved_completions_} + count > completion_limit_ / 2) {
     return absl::ResourceExhaustedError(
         "the other entries of the completion queue are kept for others");
   }
-  return ReserveCompletions(count, 0);
+  return ReserveCompletions(connection, count, 0);
 }
 
 void Poller::UnreserveCompletions(uint32_t count) {

@@ -331,6 +331,52 @@ TEST(ConnectionTest, LargeMessagesTakeTurnsInASmallCompletionQueue) {
   EXPECT_EQ(client.down(), 0);
 }
 
+// What it gave back then would be promised twice, and a CQ that runs over is
+// the end of all connections.
+class AskingForCompletionsTest : public ::testing::TestWithParam<int> {};
+
+TEST_P(AskingForCompletionsTest, KeepsThoseThatItHas) {
+  constexpr uint32_t kFree = 20;  // fewer than an offer needs
+  constexpr uint32_t kAll = 2 * kBusySendSlots + kReceives;
+  Side server;
+  server.Listen();
+  Side client({}, [](testing::MeddledDevice& device) {
+    device.limits().max_cqe = kReceives + kAll;
+  });
+  Connection* const connection = ConnectMany(client, server, 1).front();
+  const auto try_reserve = [&](uint32_t count) {
+    bool reserved = false;
+    client.Do([&] {
+      reserved = client.poller().ReserveCompletions(nullptr, count, 0).ok();
+    });
+    return reserved;
+  };
+  const auto unreserve = [&](uint32_t count) {
+    client.Do([&] { client.poller().UnreserveCompletions(count); });
+  };
+  // It becomes busy, and some of its sends are not complete yet.
+  const int calls = 4 * static_cast<int>(kBusySendSlots) + GetParam();
+  for (int i = 0; i < calls; ++i) {
+    client.Open(connection);
+    ASSERT_TRUE(Eventually([&] { return client.answered() == i + 1; }));
+  }
+  const uint32_t taken = kAll - kBusySendSlots - kFree;
+  ASSERT_TRUE(try_reserve(taken));
+
+  client.Open(connection, 100'000);
+  EXPECT_FALSE(try_reserve(kFree + 1));
+
+  unreserve(taken);
+  EXPECT_TRUE(Eventually([&] { return client.answered() == calls + 1; }));
+  client.CloseAll(absl::CancelledError("the test is over"));
+  EXPECT_TRUE(Eventually([&] { return try_reserve(kAll); }));
+  EXPECT_FALSE(try_reserve(1));
+  unreserve(kAll);
+}
+
+INSTANTIATE_TEST_SUITE_P(Sends, AskingForCompletionsTest,
+                         ::testing::Values(0, 8, 16, 24));
+
 TEST(ConnectionTest, ADeviceWithShortSendQueuesIsRefused) {
   Side server;
   server.Listen();
