@@ -31,13 +31,14 @@ absl::StatusOr<std::unique_ptr<ServerPoller>> ServerPoller::Create(
       ClientPoller::Create(*std::move(context), poller_options);
   if (!poller.ok()) return poller.status();
   return absl::WrapUnique(
-      new ServerPoller(*std::move(poller), options, connections));
+      new ServerPoller(*std::move(poller), options, number, connections));
 }
 
 ServerPoller::ServerPoller(std::unique_ptr<ClientPoller> poller,
                            const rpc::TransportOptions& options,
-                           std::atomic<uint32_t>* connections)
+                           uint32_t number, std::atomic<uint32_t>* connections)
     : options_(options),
+      number_(number),
       poller_(std::move(poller)),
       connection_count_(connections) {}
 
@@ -216,7 +217,7 @@ void ServerPoller::OnConnectionDown(Connection& connection,
 // ---- Calls.
 
 const void* ServerPoller::OnMethod(std::string_view path) {
-  return sink_->OnMethod(path);
+  return sink_->OnMethod(path, number_);
 }
 
 void ServerPoller::OnCallDeadline(Call& call) {

@@ -88,7 +88,7 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
   };
 
   ServerPoller(std::unique_ptr<ClientPoller> poller,
-               const rpc::TransportOptions& options,
+               const rpc::TransportOptions& options, uint32_t number,
                std::atomic<uint32_t>* connections);
 
   void OnCmEvent(CmEvent& event) override;
@@ -115,6 +115,7 @@ class ServerPoller final : public ConnectionOwner, public CmEventHandler {
                absl::FunctionRef<void()> arrange);
 
   const rpc::TransportOptions options_;
+  const uint32_t number_;
   const std::unique_ptr<ClientPoller> poller_;
   std::atomic<uint32_t>* const connection_count_;
 

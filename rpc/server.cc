@@ -145,28 +145,32 @@ internal::ServerMethod* Server::FindMethod(std::string_view path) {
   return core_->generic.has_value() ? &*core_->generic : nullptr;
 }
 
-const void* Server::OnMethod(std::string_view name) {
+const void* Server::OnMethod(std::string_view name, uint32_t lane) {
   internal::ServerMethod* const method =
       FindMethod(internal::PathOfMethodName(name));
-  const std::string_view origin = internal::OriginOfMethodName(name);
-  if (method == nullptr || origin.empty()) return method;
-  return &WithOrigin(*method, origin);
+  if (method == nullptr) return nullptr;
+  return &VariantOf(*method, internal::OriginOfMethodName(name), lane);
 }
 
-internal::ServerMethod& Server::WithOrigin(internal::ServerMethod& method,
-                                           std::string_view origin) {
-  const std::pair key(&method, std::string(origin));
+internal::ServerMethod& Server::VariantOf(internal::ServerMethod& method,
+                                          std::string_view origin,
+                                          uint32_t lane) {
   internal::ServerCore& core = *core_;
-  absl::MutexLock lock(&core.origins_mutex);
-  const auto found = core.with_origin.find(key);
-  if (found != core.with_origin.end()) return found->second;
-  auto decoded = internal::DecodeOrigin(origin);
-  if (decoded == nullptr || core.with_origin.size() >= kMaxOrigins) {
-    return method;
+  absl::MutexLock lock(&core.variants_mutex);
+  auto& variants = core.variants[lane];
+  const auto found = variants.find({&method, std::string(origin)});
+  if (found != variants.end()) return found->second;
+  std::shared_ptr<const internal::ReceivedMetadata> decoded;
+  if (!origin.empty() && variants.size() < kMaxOrigins) {
+    decoded = internal::DecodeOrigin(origin);
   }
-  return core.with_origin
-      .emplace(std::piecewise_construct, std::forward_as_tuple(key),
-               std::forward_as_tuple(method, std::move(decoded)))
+  if (decoded == nullptr) {
+    if (lane == 0) return method;
+    origin = {};
+  }
+  // There may be the one without an origin.
+  return variants
+      .try_emplace({&method, std::string(origin)}, method, std::move(decoded))
       .first->second;
 }
 

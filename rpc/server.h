@@ -9,6 +9,7 @@
 #define VERBENA_RPC_SERVER_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -131,18 +132,19 @@ class Server final : public ServerInterface, private ServerSink {
 
   // Or null.
   internal::ServerMethod* FindMethod(std::string_view path);
-  // For calls of channels that say so of themselves (method_name.h). So many at
-  // most; others' calls are without it.
+  // For calls of a lane, so that what is learnt of the method and kept for its
+  // calls is of one thread at a time, and of channels that say so of themselves
+  // (method_name.h). So many of a lane at most; others' calls are without that.
   static constexpr size_t kMaxOrigins = 1024;
-  internal::ServerMethod& WithOrigin(internal::ServerMethod& method,
-                                     std::string_view origin);
+  internal::ServerMethod& VariantOf(internal::ServerMethod& method,
+                                    std::string_view origin, uint32_t lane);
 
   // What the transport tells a server with interceptors.
   class InterceptingSink final : public ServerSink {
    public:
     explicit InterceptingSink(Server* server) : server_(*server) {}
-    const void* OnMethod(std::string_view name) override {
-      return server_.OnMethod(name);
+    const void* OnMethod(std::string_view name, uint32_t lane) override {
+      return server_.OnMethod(name, lane);
     }
     CallSink* OnCall(const Call& call, IncomingFrame& frame) override;
     void OnCutOff(CallHandle call) override { server_.OnCutOff(call); }
@@ -152,7 +154,7 @@ class Server final : public ServerInterface, private ServerSink {
   };
 
   // ServerSink
-  const void* OnMethod(std::string_view name) override;
+  const void* OnMethod(std::string_view name, uint32_t lane) override;
   bool ParsesWhatArrives(const void* method) const override;
   CallSink* OnCall(const Call& call, IncomingFrame& frame) override;
   void OnCutOff(CallHandle call) override;

@@ -542,7 +542,9 @@ class ServerSink {
 
   // A peer named a method for the first time on a connection. The result is
   // given to OnCall for each of its calls; null is a legal value (unknown).
-  virtual const void* OnMethod(std::string_view path) = 0;
+  // `lane`: connections of one lane bring their calls one after the other, and
+  // several lanes do at the same time. They are numbered from 0.
+  virtual const void* OnMethod(std::string_view path, uint32_t lane) = 0;
 
   struct Call {
     CallHandle handle;

@@ -63,7 +63,8 @@ struct ServerMethod {
         handler(*owned_handler),
         type(method_type),
         messages(method_messages) {}
-  // The same method, for calls of channels that say this of themselves.
+  // The same method, for calls of another lane, or of channels that say this of
+  // themselves.
   ServerMethod(const ServerMethod& method,
                std::shared_ptr<const ReceivedMetadata> calls_origin)
       : owned_handler(method.owned_handler),
@@ -108,9 +109,11 @@ struct ServerCore {
   std::shared_ptr<const ServerInterceptorFactories> interceptor_factories;
   std::map<std::string, ServerMethod, std::less<>> methods;  // by path
   std::optional<ServerMethod> generic;  // for methods that no service has
-  absl::Mutex origins_mutex;
-  std::map<std::pair<const ServerMethod*, std::string>, ServerMethod>
-      with_origin ABSL_GUARDED_BY(origins_mutex);
+  // Of one lane: by the method, and what channels say of themselves.
+  using MethodVariants =
+      std::map<std::pair<const ServerMethod*, std::string>, ServerMethod>;
+  absl::Mutex variants_mutex;
+  std::map<uint32_t, MethodVariants> variants ABSL_GUARDED_BY(variants_mutex);
   DetachedCalls detached;
 };
 

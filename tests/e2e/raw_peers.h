@@ -66,7 +66,7 @@ class RawServer final : private rpc::ServerSink {
   std::string last_peer() const;
 
  private:
-  const void* OnMethod(std::string_view path) override { return this; }
+  const void* OnMethod(std::string_view, uint32_t) override { return this; }
   rpc::CallSink* OnCall(const Call& call, rpc::IncomingFrame& frame) override;
 
   absl::Status Listen();

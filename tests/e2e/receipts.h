@@ -53,7 +53,7 @@ class ReceiptServer final : private rpc::ServerSink {
  private:
   class Sink;
 
-  const void* OnMethod(std::string_view) override { return this; }
+  const void* OnMethod(std::string_view, uint32_t) override { return this; }
   rpc::CallSink* OnCall(const Call& call, rpc::IncomingFrame& frame) override;
   void SendAnswer(rpc::CallHandle call);
 

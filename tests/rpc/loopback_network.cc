@@ -38,7 +38,7 @@ bool LoopbackNetwork::Impl::SetServer(ServerTransport* transport,
   if (server_ != nullptr) return false;
   server_ = transport;
   server_sink_ = sink;
-  for (Method& method : methods_) method.asked = false;
+  for (Method& method : methods_) method.asked_lane.reset();
   std::vector<CallPtr> to_deliver;
   for (auto& [handle, call] : calls_) {
     if (call->waiting && !call->closed) to_deliver.push_back(call);
@@ -144,6 +144,11 @@ void LoopbackNetwork::Impl::DropAll() {
     Close(call, absl::UnavailableError("the connection broke"), nullptr);
   }
   Drive(lock, calls);
+}
+
+void LoopbackNetwork::Impl::SetLane(uint32_t lane) {
+  Lock lock(mutex_);
+  lane_ = lane;
 }
 
 void LoopbackNetwork::Impl::set_unreachable(bool unreachable) {
@@ -364,13 +369,14 @@ CallSink* LoopbackNetwork::Impl::DeliverCall(LoopbackCall& call,
                                              IncomingFrame& frame) {
   Lock lock(mutex_);
   Method& method = methods_[call.method];
-  const bool asked = method.asked;
+  const uint32_t lane = lane_;
+  const bool asked = method.asked_lane == lane;
   const void* id = method.id;
   lock.unlock();
   if (!asked) {
-    id = call.server_sink->OnMethod(method.path);
+    id = call.server_sink->OnMethod(method.path, lane);
     lock.lock();
-    method.asked = true;
+    method.asked_lane = lane;
     method.id = id;
     lock.unlock();
   }

@@ -129,6 +129,7 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
 
   // ---- State ----
 
+  void SetLane(uint32_t lane);
   void set_unreachable(bool unreachable);
   ConnectivityState GetState(bool try_to_connect);
   bool WaitForStateChange(ConnectivityState last, absl::Time deadline);
@@ -139,7 +140,7 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
  private:
   struct Method {
     std::string path;
-    bool asked = false;
+    std::optional<uint32_t> asked_lane = {};
     const void* id = nullptr;
   };
 
@@ -194,6 +195,7 @@ class LoopbackNetwork::Impl : public std::enable_shared_from_this<Impl> {
   ServerTransport* server_ = nullptr;
   ServerSink* server_sink_ = nullptr;
   bool unreachable_ = false;
+  uint32_t lane_ = 0;
   bool tried_ = false;
   uint64_t last_handle_ = 0;
   std::deque<Method> methods_;

@@ -152,6 +152,7 @@ void LoopbackNetwork::DropConnections() { impl_->DropAll(); }
 void LoopbackNetwork::set_unreachable(bool unreachable) {
   impl_->set_unreachable(unreachable);
 }
+void LoopbackNetwork::SetLane(uint32_t lane) { impl_->SetLane(lane); }
 size_t LoopbackNetwork::open_calls() const { return impl_->open_calls(); }
 void LoopbackNetwork::WaitUntilIdle() const { impl_->WaitUntilIdle(); }
 uint64_t LoopbackNetwork::bytes_in_use() const {

@@ -63,6 +63,9 @@ class LoopbackNetwork {
   // While set, connecting fails.
   void set_unreachable(bool unreachable);
 
+  // Of rpc::ServerSink::OnMethod: of calls that are begun from now on.
+  void SetLane(uint32_t lane);
+
   // Calls that are not closed on both sides yet.
   size_t open_calls() const;
   // Blocks until there is none.

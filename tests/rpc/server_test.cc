@@ -269,6 +269,26 @@ TEST(HandlerThreadsTest, SlowHandlersGoToTheExecutorAndComeBack) {
   EXPECT_GE(calls, 64);
 }
 
+// One of the same lane was polled by a thread that took over.
+TEST(HandlerThreadsTest, WhatComesMeanwhileRunsElsewhereUnlessOfAnotherLane) {
+  const std::thread::id me = std::this_thread::get_id();
+  for (const uint32_t lane : {0, 1}) {
+    SyncEcho service;
+    EchoServer echo({}, &service);
+    std::vector<std::thread::id> threads;
+    service.before = [&](ServerContext*) {
+      threads.push_back(std::this_thread::get_id());
+      if (threads.size() > 1) return;
+      echo.network().SetLane(lane);
+      EXPECT_TRUE(Say(echo).ok());
+    };
+    ASSERT_TRUE(Say(echo).ok());
+    ASSERT_EQ(threads.size(), 2);
+    EXPECT_EQ(threads[0], me);
+    EXPECT_EQ(threads[1] == me, lane == 1);
+  }
+}
+
 TEST(HandlerThreadsTest, BlockedHandlersDoNotHoldUpOthers) {
   SyncEcho service;
   EchoServer echo(kThreads, &service);

@@ -65,7 +65,7 @@ class Server final : public rpc::ServerSink {
     rpc::Event closed;
   };
 
-  const void* OnMethod(std::string_view) override { return this; }
+  const void* OnMethod(std::string_view, uint32_t) override { return this; }
   rpc::CallSink* OnCall(const Call& call, rpc::IncomingFrame&) override {
     Sink& sink = had_first_.exchange(true) ? other_ : first_;
     sink.handle = call.handle;

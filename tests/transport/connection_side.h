@@ -145,6 +145,7 @@ class Side final : public ConnectionOwner,
   void OnCallGone(Connection&) override {}
   std::string_view PathOf(uint32_t) override { return paths_.back(); }
   const void* OnMethod(std::string_view) override { return this; }
+  const void* OnMethod(std::string_view, uint32_t) override { return this; }
   void OnCallDeadline(rdma::Call&) override {}
   void OnCallRefused(rdma::Call&) override {}
   void OnCmEvent(CmEvent& event) override;

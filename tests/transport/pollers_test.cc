@@ -65,7 +65,7 @@ class Server final : public rpc::ServerSink {
   }
 
  private:
-  const void* OnMethod(std::string_view) override { return this; }
+  const void* OnMethod(std::string_view, uint32_t) override { return this; }
   rpc::CallSink* OnCall(const Call& call, rpc::IncomingFrame&) override {
     ++calls_[CallTable::PollerNumberOf(call.handle)];
     return nullptr;
