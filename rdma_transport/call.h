@@ -177,7 +177,7 @@ class CallTable {
     if (index >= calls_.size()) return nullptr;
     Call* const call = calls_[index].get();
     // Nobody has the handle that a call will have when it is used again.
-    return call->handle == handle && call->live ? call : nullptr;
+    return call->handle == handle ? call : nullptr;
   }
   // The last one to go is the first one to come: its memory is still cached.
   void Destroy(Call* call) {

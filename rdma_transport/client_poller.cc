@@ -58,7 +58,7 @@ Poller::Options PollerOptionsOf(const rpc::TransportOptions& options) {
   return result;
 }
 
-rpc::Limits LimitsOf(const Poller::Options& options) {
+rpc::Limits TransportLimits() {
   rpc::Limits limits;
   limits.max_header_bytes = 8192;
   limits.copy_message_bytes = kCopyMessageBytes;

@@ -60,7 +60,8 @@ struct ClientPoller {
 // What the transport's options say for a device and for a poller.
 DeviceContext::Options DeviceOptionsOf(const rpc::TransportOptions& options);
 Poller::Options PollerOptionsOf(const rpc::TransportOptions& options);
-rpc::Limits LimitsOf(const Poller::Options& options);
+// What a connection can move, whatever they say.
+rpc::Limits TransportLimits();
 
 }  // namespace rdma
 

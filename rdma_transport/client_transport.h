@@ -17,8 +17,7 @@ class ClientTransport final : public rpc::ClientTransport {
  public:
   ClientTransport(std::shared_ptr<Endpoint> endpoint,
                   const rpc::TransportOptions& options)
-      : endpoint_(std::move(endpoint)),
-        limits_(LimitsOf(PollerOptionsOf(options))) {}
+      : endpoint_(std::move(endpoint)), limits_(TransportLimits()) {}
 
   const rpc::Limits& limits() const override { return limits_; }
   uint32_t RegisterMethod(std::string_view path) override {

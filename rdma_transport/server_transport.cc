@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<ServerTransport>> ServerTransport::Create(
 }
 
 ServerTransport::ServerTransport(const rpc::TransportOptions& options)
-    : options_(options), limits_(LimitsOf(PollerOptionsOf(options))) {}
+    : options_(options), limits_(TransportLimits()) {}
 
 ServerTransport::~ServerTransport() { Shutdown(absl::InfinitePast()); }
 

@@ -66,10 +66,6 @@ class BufferBlock {
 
   // For owners that hand the same block out again.
   void ResetRefs() { refs_.store(1, std::memory_order_relaxed); }
-  void SetMemory(std::byte* data, size_t capacity) {
-    data_ = data;
-    capacity_ = capacity;
-  }
 
  private:
   // Called once the last reference is gone, on any thread. Must not block.

@@ -15,7 +15,7 @@
 // - WRITE, atomics: what was written cannot be taken back. The requester first
 //   publishes the key that it writes under (Link::PublishWriting), and the
 //   owner of a revoked key waits until no peer writes under it
-//   (Link::PeerIsWriting).
+//   (Link::PeersWritingKey).
 //
 //   KeyRange range;
 //   if (!peer_keys.Find(rkey, &range)) ...            // REM_ACCESS_ERR

@@ -91,7 +91,7 @@ class MemoryRegistry {
   // Ends the binding that `rkey` names: LOCAL_INV, or SEND_WITH_INV of the
   // peer. False: it names no type 2 window that this QP may invalidate. On
   // success no new access under it starts; running writes of the peer may not
-  // be over yet (Link::PeerIsWriting).
+  // be over yet (Link::PeersWritingKey).
   bool Invalidate(uint32_t rkey, const ProtectionDomain* pd, uint32_t qp_num);
 
   // Whether a peer that says it writes under this key of ours can be doing so.

@@ -7,8 +7,8 @@
 // delay a short message. WRITEs are not overtaken.
 //
 //   if (int error = requester.Post(wr, &bad_wr)) ...
-//   if (requester.Progress(&budget)) qp->EnterError();   // a work request
-//   failed
+//   // A work request failed:
+//   if (requester.Progress(&budget)) qp->EnterError();
 //
 // Thread rule: as the QP.
 #ifndef VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_REQUESTER_H_
