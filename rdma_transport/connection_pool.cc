@@ -87,15 +87,21 @@ absl::StatusOr<std::shared_ptr<Endpoint>> ConnectionPool::Get(
   }
   Registry& registry = GetRegistry();
   absl::MutexLock lock(&registry.mutex);
-  std::weak_ptr<Lease>& slot = registry.leases[KeyOf(address, options)];
-  std::shared_ptr<Lease> lease = slot.lock();
-  if (lease == nullptr) {
-    absl::StatusOr<std::shared_ptr<Endpoint>> endpoint =
-        Create(address, options);
-    if (!endpoint.ok()) return endpoint.status();
-    slot = lease = std::make_shared<Lease>(*std::move(endpoint));
+  const std::string key = KeyOf(address, options);
+  const auto found = registry.leases.find(key);
+  if (found != registry.leases.end()) {
+    if (std::shared_ptr<Lease> lease = found->second.lock()) {
+      return ForChannel(std::move(lease));
+    }
   }
-  return ForChannel(std::move(lease));
+  absl::StatusOr<std::shared_ptr<Endpoint>> endpoint = Create(address, options);
+  if (!endpoint.ok()) return endpoint.status();
+  // Where addresses come and go, those that went are forgotten.
+  std::erase_if(registry.leases,
+                [](const auto& lease) { return lease.second.expired(); });
+  const auto lease = std::make_shared<Lease>(*std::move(endpoint));
+  registry.leases[key] = lease;
+  return ForChannel(lease);
 }
 
 }  // namespace rdma

@@ -112,11 +112,13 @@ class Turnstile {
       return (passages.load(std::memory_order_acquire) & 1) != 0;
     }
   };
-  static constexpr int kSlots = 8;
+  // Of threads that owned it once; others never do. Programs' threads are
+  // pools, of which now one and now another is alone here.
+  static constexpr int kSlots = 64;
 
   // Of a state: what it is, of which slot, and a number that differs each time.
   enum class Kind : uint64_t { kOpen, kHeld, kBiased, kTrying, kConverted };
-  static constexpr uint64_t kOneChange = 64;
+  static constexpr uint64_t kOneChange = 8 * kSlots;
   static Kind KindOf(uint64_t state) { return static_cast<Kind>(state & 7); }
   static int SlotOf(uint64_t state) {
     return static_cast<int>(state >> 3) & (kSlots - 1);

@@ -254,7 +254,7 @@ ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::AcceptUnusual(
   if (!frame.end) return;
   if (failed) {
     status_ = ReceivedStatus(frame.status_code, context_->received_.get());
-    context_->status_code_ = static_cast<uint8_t>(status_.error_code());
+    NoteStatusCode(*context_);
   } else if (!has(kResponse)) {
     status_ = NoResponse();
   }
@@ -354,15 +354,15 @@ ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::CloseUnusual(
   context_->may_have_run_ = has(kAnyFrame) || outcome.may_have_run;
   if (!has(kStatus)) {
     status_ = outcome.status.ok() ? NoStatus() : Status(outcome.status);
-    context_->status_code_ = static_cast<uint8_t>(status_.error_code());
   }
+  NoteStatusCode(*context_);
   uint32_t before = context_->phase_.load(std::memory_order_acquire);
   if ((before & ClientContext::kStarted) == 0) {
     // TryCancel found no handle yet, and what came since is no answer any more.
     if ((before & ClientContext::kCancelled) &&
         (before & ClientContext::kFailed) == 0) {
       status_ = Cancelled();
-      context_->status_code_ = StatusCode::CANCELLED;
+      NoteStatusCode(*context_);
     }
     before = context_->phase_.fetch_add(ClientContext::kClosed,
                                         std::memory_order_acq_rel);
@@ -388,7 +388,8 @@ class BlockingCall final : public ClientUnaryCall {
     StartInLine(target, method.number(), method.messages(), context, request,
                 response, /*done_on_other_thread=*/false);
     target.transport->Wait(done_);
-    if (ABSL_PREDICT_FALSE(!large_response_.empty())) DecodeLarge(response);
+    if (ABSL_PREDICT_FALSE(!large_response_.empty()))
+      DecodeLarge(context, response);
     return TakeStatus();
   }
 
@@ -411,7 +412,7 @@ class BlockingCall final : public ClientUnaryCall {
     End();
     OnDone();
   }
-  void DecodeLarge(MessageRef response);
+  void DecodeLarge(ClientContext* context, MessageRef response);
   bool OnItsThread() const { return CallbackScope::ThisThread() == thread_; }
   void OnDone() override {
     if (OnItsThread()) {
@@ -440,12 +441,14 @@ ABSL_ATTRIBUTE_NOINLINE Status BlockingCall::RunWithoutTransport(
   return TakeStatus();
 }
 
-ABSL_ATTRIBUTE_NOINLINE void BlockingCall::DecodeLarge(MessageRef response) {
+ABSL_ATTRIBUTE_NOINLINE void BlockingCall::DecodeLarge(ClientContext* context,
+                                                       MessageRef response) {
   // A call that did not end well after all has no response.
   if (!status().ok()) return;
   Status error;
   if (!DecodeAnyMessage(large_response_, response, &error)) {
     SetStatus(std::move(error));
+    NoteStatusCode(*context);
   }
 }
 

@@ -97,6 +97,10 @@ class ClientUnaryCall : public CallSink {
   const Status& status() const { return status_; }
   Status TakeStatus() { return std::move(status_); }
   void SetStatus(Status status) { status_ = std::move(status); }
+  // For debug_error_string, which has it where the call did not go well.
+  void NoteStatusCode(ClientContext& context) const {
+    context.status_code_ = static_cast<uint8_t>(status_.error_code());
+  }
   // Whether it is protobuf's.
   bool has_protobuf_response() const { return response_.lite() != nullptr; }
 

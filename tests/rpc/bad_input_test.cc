@@ -34,7 +34,9 @@ class BadInputTest : public ::testing::TestWithParam<int> {
     SayRequest request;
     SayResponse response;
     request.set_text("hello");
-    return echo_.stub().Say(&context, request, &response);
+    const Status status = echo_.stub().Say(&context, request, &response);
+    EXPECT_EQ(context.debug_error_string().empty(), status.ok());
+    return status;
   }
 
   Status SayWithResponse(const RawFrame& frame) {

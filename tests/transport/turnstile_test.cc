@@ -18,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "rdma_transport/asymmetric_fence.h"
 
 namespace rdma {
 namespace {
@@ -257,6 +258,35 @@ TEST(TurnstileTest, ManyThreadsOwnItInTurns) {
   ASSERT_TRUE(turnstile.TryEnter());
   EXPECT_EQ(entered, 20);
   turnstile.Release();
+}
+
+// Each does in its turn, whoever did before.
+TEST(TurnstileTest, EveryThreadOfAPoolMayOwnIt) {
+  if (!AsymmetricFence::Available(AsymmetricFence::Reach::kProcess)) {
+    GTEST_SKIP() << "no membarrier(2)";
+  }
+  constexpr int kPool = 20;
+  constexpr int kMostEntries = 1 << 18;
+  Turnstile turnstile;
+  std::atomic<int> turn{0};
+  int owned = 0;
+  std::vector<std::thread> pool;
+  for (int i = 0; i < kPool; ++i) {
+    pool.emplace_back([&, i] {
+      SpinUntil([&] { return turn == i; });
+      for (int entries = 0; entries < kMostEntries && !turnstile.IsMine();
+           ++entries) {
+        EXPECT_TRUE(turnstile.TryEnter());
+        turnstile.Release();
+      }
+      owned += turnstile.IsMine();
+      ++turn;
+      // One that ended would leave its place to the next.
+      SpinUntil([&] { return turn == kPool; });
+    });
+  }
+  for (std::thread& thread : pool) thread.join();
+  EXPECT_EQ(owned, kPool);
 }
 
 TEST(TurnstileTest, WhatAnOwnerWroteAnotherHolderSees) {
