@@ -35,10 +35,11 @@ class HandlerPacer {
   // Whether the next call goes to the executor.
   bool offload() const { return offload_.load(std::memory_order_relaxed); }
 
-  // Inline runs say when they begin and end. A call that comes while one is
-  // going on was polled by another thread, which took over from that handler:
-  // it blocks, and what comes meanwhile goes to the executor. Else handlers
-  // that block would use up, one by one, the threads that poll.
+  // Inline runs say when they begin and end. A call of the same lane
+  // (ServerSink::OnMethod), which has a pacer of its own, that comes while one
+  // is going on was polled by another thread, which took over from that
+  // handler: it blocks, and what comes meanwhile goes to the executor. Else
+  // handlers that block would use up, one by one, the threads that poll.
   bool IsInlineRunning() const {
     return inline_running_.load(std::memory_order_relaxed);
   }
