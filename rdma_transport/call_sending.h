@@ -64,7 +64,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SetFields(
   return true;
 }
 
-// Posts at_once_sge_; `flags`: ibv_send_flags.
+// Posts at_once_sges_; `flags`: ibv_send_flags.
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::PostAtOnce(
     const FrameFields& fields, uint64_t wr_id, unsigned int flags, Call& call) {
   at_once_wr_.wr_id = wr_id;
@@ -111,8 +111,8 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
     Gather(frame, scratch + front_bytes - frame.header.size());
   }
   EncodePrefix(fields, bytes);
-  at_once_sge_.addr = reinterpret_cast<uint64_t>(bytes);
-  at_once_sge_.length = static_cast<uint32_t>(frame_bytes);
+  at_once_sges_[0].addr = reinterpret_cast<uint64_t>(bytes);
+  at_once_sges_[0].length = static_cast<uint32_t>(frame_bytes);
   bool signaled = false;
   uint64_t wr_id;
   send_queue_.PushPlain(&signaled, &wr_id);

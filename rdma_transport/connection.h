@@ -35,6 +35,7 @@
 #include "rdma_transport/credit_window.h"
 #include "rdma_transport/device_use.h"
 #include "rdma_transport/frame.h"
+#include "rdma_transport/front_ring.h"
 #include "rdma_transport/handshake.h"
 #include "rdma_transport/poller.h"
 #include "rdma_transport/provider/provider.h"
@@ -259,9 +260,9 @@ class Connection final : public PolledConnection,
                   Call& call);
   template <Extent kExtent>
   bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
-  bool SendInPlace(FrameKind kind, Call& call, rpc::OutgoingFrame& frame);
-  // Whether it is one buffer of ours, with so much room in front to write to.
-  bool HasRoomInFront(const rpc::BufferChain& message, size_t bytes) const;
+  bool SendRegistered(FrameKind kind, Call& call, rpc::OutgoingFrame& frame);
+  // Whether it is ours, with so much room in front to write to.
+  bool HasRoomInFront(const rpc::Buffer& buffer, size_t bytes) const;
   // These return as SendData does, and so does Submit.
   bool SendAnyData(Call& call, rpc::OutgoingFrame& frame);
   bool SendNow(Call& call, rpc::OutgoingFrame& frame);
@@ -301,8 +302,6 @@ class Connection final : public PolledConnection,
   bool PostBinds(absl::Span<ibv_send_wr> binds, ibv_send_wr* last);
   bool GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
                      SendEntry* holds);
-  bool GatherBuffers(Outgoing& out, size_t front_bytes,
-                     std::vector<ibv_sge>* sges, SendEntry* holds);
   // As far as there are buffers, no credit is granted that no receive is posted
   // for: a peer may use it before this turn ends, and where a handler blocks,
   // the turn does not end at all.
@@ -505,10 +504,11 @@ class Connection final : public PolledConnection,
   uint64_t peer_max_message_bytes_ = 0;
   uint64_t peer_max_attachment_bytes_ = 0;
 
-  // What SendAtOnce and SendInPlace post: they set what differs each time.
-  ibv_sge at_once_sge_ = {};
+  // What SendAtOnce and SendRegistered post: they set what differs each time.
+  ibv_sge at_once_sges_[2] = {};
   ibv_send_wr at_once_wr_ = {
-      .sg_list = &at_once_sge_, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM};
+      .sg_list = at_once_sges_, .num_sge = 1, .opcode = IBV_WR_SEND_WITH_IMM};
+  FrontRing fronts_;
   SendQueue send_queue_;
   SendCredits send_credits_;
   uint32_t peer_initial_credits_ = 0;

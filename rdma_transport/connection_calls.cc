@@ -46,7 +46,7 @@ ABSL_ATTRIBUTE_NOINLINE void Connection::SendOpening(
   // Where others wait, either would find that out anew.
   bool sent = MaySendAtOnce() &&
               (SendAtOnce<Extent::kAny>(FrameKind::kOpen, call, frame) ||
-               SendInPlace(FrameKind::kOpen, call, frame));
+               SendRegistered(FrameKind::kOpen, call, frame));
   if (!sent) {
     Outgoing out;
     out.fields.kind = FrameKind::kOpen;
@@ -78,7 +78,7 @@ bool Connection::SendNow(Call& call, rpc::OutgoingFrame& frame) {
 
 ABSL_ATTRIBUTE_NOINLINE bool Connection::SendSlowly(Call& call,
                                                     rpc::OutgoingFrame& frame) {
-  if (SendInPlace(FrameKind::kData, call, frame)) return true;
+  if (SendRegistered(FrameKind::kData, call, frame)) return true;
   Outgoing out;
   out.fields.kind = FrameKind::kData;
   out.fields.detail = frame.status_code;

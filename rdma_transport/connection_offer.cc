@@ -254,8 +254,8 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     Close(WcStatusToStatus(wc.status, "the connection to " + peer_name_));
   }
   send_queue_.Complete(wc.wr_id, [this](SendEntry& entry) {
-    // Else others may be the next to write there, on CPUs of their own. Of
-    // several buffers most are an attachment's, which its owner may keep.
+    if (entry.has_front) fronts_.Return();
+    // Else others may be the next to write there, on CPUs of their own.
     if (entry.buffers.is_one_buffer() && poller_->IsAlone()) {
       poller_->context().memory().TakeBack(entry.buffers.TakeOnly());
     }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -246,14 +247,6 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
     AfterPost(out);
     return PostResult::kPosted;
   }
-  std::vector<ibv_sge> sges;
-  if (frame_bytes > kCopyBytes &&
-      GatherBuffers(out, front_bytes, &sges, &holds)) {
-    PostSend(out, sges.data(), static_cast<int>(sges.size()),
-             /*is_inline=*/false, &holds);
-    AfterPost(out);
-    return PostResult::kPosted;
-  }
   absl::StatusOr<rpc::Buffer> buffer =
       poller_->context().memory().Allocate(frame_bytes);
   if (!buffer.ok()) return buffer.status();
@@ -269,46 +262,93 @@ absl::StatusOr<Connection::PostResult> Connection::PostEager(
   return PostResult::kPosted;
 }
 
-// What SendAtOnce does, for a message that is too large for it, and alone in a
-// buffer of ours with room in front (and so no small_message). False: not so,
-// and nothing happened.
-bool Connection::SendInPlace(FrameKind kind, Call& call,
-                             rpc::OutgoingFrame& frame) {
-  const size_t front_bytes = FrontBytes(kind);
-  const size_t frame_bytes = front_bytes + frame.message.size();
-  if (!frame.header.empty() || !frame.attachment.empty() ||
-      frame.growing != nullptr || frame_bytes > eager_limit_ ||
-      frame_bytes <= inline_limit_ || !MaySendAtOnce() ||
-      !HasRoomInFront(frame.message, front_bytes)) {
+// What SendAtOnce does, for a frame that is too large for it. The bytes are
+// sent from where they are, where that is one buffer of ours: with everything
+// else written in front of it, or in a front beside it. Else they are copied
+// into one. False: not so, and nothing happened.
+bool Connection::SendRegistered(FrameKind kind, Call& call,
+                                rpc::OutgoingFrame& frame) {
+  const size_t prefix_bytes = FrontBytes(kind);
+  const size_t front_bytes =
+      prefix_bytes + frame.header.size() + frame.small_message.size();
+  const size_t frame_bytes =
+      front_bytes + frame.message.size() + frame.attachment.size();
+  if (frame_bytes > eager_limit_ || frame_bytes <= inline_limit_ ||
+      frame.growing != nullptr || !MaySendAtOnce()) {
     return false;
   }
-  const rpc::Buffer& message = frame.message.only();
+  RegisteredMemory& memory = poller_->context().memory();
+  rpc::BufferChain copy;
+  rpc::BufferChain* sent = &copy;
+  if (frame.attachment.empty() && frame.message.is_one_buffer()) {
+    sent = &frame.message;
+  } else if (frame.message.empty() && frame.attachment.is_one_buffer()) {
+    sent = &frame.attachment;
+  }
+  std::byte* front = nullptr;
+  bool has_front = false;
+  if (sent != &copy && HasRoomInFront(sent->only(), front_bytes)) {
+    front = const_cast<std::byte*>(sent->only().data()) - front_bytes;
+  } else if (sent != &copy && memory.Owns(sent->only()) &&
+             frame_bytes > kCopyBytes &&
+             front_bytes <= FrontRing::kFrontBytes &&
+             qp_->depths().max_send_sge >= std::size(at_once_sges_)) {
+    front = fronts_.Next(memory);
+    has_front = front != nullptr;
+  }
+  if (front == nullptr) {
+    absl::StatusOr<rpc::Buffer> buffer = memory.Allocate(frame_bytes);
+    if (!buffer.ok()) return false;  // what comes next says so
+    copy.Append(*std::move(buffer));
+    sent = &copy;
+    front = const_cast<std::byte*>(copy.only().data());
+  }
   FrameFields fields;
   if (!SetFields<Extent::kAny>(kind, call, frame, &fields)) return false;
-  fields.message_bytes = static_cast<uint32_t>(message.size());
-  at_once_sge_ = {reinterpret_cast<uint64_t>(message.data()) - front_bytes,
-                  static_cast<uint32_t>(frame_bytes),
-                  RegisteredMemory::LkeyOf(message)};
-  EncodePrefix(fields, reinterpret_cast<std::byte*>(at_once_sge_.addr));
+  fields.message_bytes =
+      static_cast<uint32_t>(frame.small_message.size() + frame.message.size());
+
+  EncodePrefix(fields, front);
+  Gather(frame, front + prefix_bytes);
+  if (sent == &copy) {
+    Append(Append(front + front_bytes, frame.message), frame.attachment);
+  }
+  ibv_sge& first = at_once_sges_[0];
+  first.addr = reinterpret_cast<uint64_t>(front);
+  if (has_front) {
+    first.length = static_cast<uint32_t>(front_bytes);
+    first.lkey = fronts_.lkey();
+    fronts_.Take();
+    const rpc::Buffer& rest = sent->only();
+    at_once_sges_[1] = {reinterpret_cast<uint64_t>(rest.data()),
+                        static_cast<uint32_t>(rest.size()),
+                        RegisteredMemory::LkeyOf(rest)};
+    at_once_wr_.num_sge = 2;
+  } else {
+    first.length = static_cast<uint32_t>(frame_bytes);
+    first.lkey = RegisteredMemory::LkeyOf(sent->only());
+  }
   bool signaled = true;  // the buffer is to come back soon
   uint64_t wr_id;
-  send_queue_.Push(&signaled, &wr_id).buffers = std::move(frame.message);
+  SendEntry& entry = send_queue_.Push(&signaled, &wr_id);
+  entry.buffers = std::move(*sent);
+  entry.has_front = has_front;
   PostAtOnce(fields, wr_id, IBV_SEND_SIGNALED, call);
+  at_once_wr_.num_sge = 1;
   return true;
 }
 
-bool Connection::HasRoomInFront(const rpc::BufferChain& message,
-                                size_t bytes) const {
-  return message.is_one_buffer() &&
-         poller_->context().memory().Owns(message.only()) &&
-         message.only().headroom() >= bytes && message.only().block()->unique();
+bool Connection::HasRoomInFront(const rpc::Buffer& buffer, size_t bytes) const {
+  return poller_->context().memory().Owns(buffer) &&
+         buffer.headroom() >= bytes && buffer.block()->unique();
 }
 
 // A message in a buffer of ours, with room in front for everything else: the
 // frame is complete where it lies.
 bool Connection::GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
                                SendEntry* holds) {
-  if (!out.attachment.empty() || !HasRoomInFront(out.message, front_bytes)) {
+  if (!out.attachment.empty() || !out.message.is_one_buffer() ||
+      !HasRoomInFront(out.message.only(), front_bytes)) {
     return false;
   }
   rpc::Buffer message = out.message.TakeOnly();
@@ -318,39 +358,6 @@ bool Connection::GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
           static_cast<uint32_t>(front_bytes + message.size()),
           RegisteredMemory::LkeyOf(message)};
   holds->buffers.Append(std::move(message));
-  return true;
-}
-
-// The device gathers the frame from a front of ours and the caller's buffers.
-bool Connection::GatherBuffers(Outgoing& out, size_t front_bytes,
-                               std::vector<ibv_sge>* sges, SendEntry* holds) {
-  RegisteredMemory& memory = poller_->context().memory();
-  const size_t parts =
-      1 + out.message.buffers().size() + out.attachment.buffers().size();
-  if (parts > qp_->depths().max_send_sge || !out.small_message.empty()) {
-    return false;
-  }
-  for (const rpc::BufferChain* chain : {&out.message, &out.attachment}) {
-    for (const rpc::Buffer& buffer : chain->buffers()) {
-      if (!memory.Owns(buffer)) return false;
-    }
-  }
-  absl::StatusOr<rpc::Buffer> front = memory.Allocate(front_bytes);
-  if (!front.ok()) return false;
-  WriteFront(out, front->mutable_data());
-  sges->push_back({reinterpret_cast<uint64_t>(front->data()),
-                   static_cast<uint32_t>(front_bytes),
-                   RegisteredMemory::LkeyOf(*front)});
-  holds->buffers.Append(*std::move(front));
-  for (rpc::BufferChain* chain : {&out.message, &out.attachment}) {
-    for (const rpc::Buffer& buffer : chain->buffers()) {
-      sges->push_back({reinterpret_cast<uint64_t>(buffer.data()),
-                       static_cast<uint32_t>(buffer.size()),
-                       RegisteredMemory::LkeyOf(buffer)});
-      holds->buffers.Append(buffer);
-    }
-    chain->clear();
-  }
   return true;
 }
 
@@ -485,7 +492,7 @@ void Connection::FailPost(int error, const ibv_send_wr* bad) {
   Close(absl::UnavailableError(status.message()));
 }
 
-// SendAtOnce and SendInPlace do of this what concerns them.
+// SendAtOnce and SendRegistered do of this what concerns them.
 void Connection::AfterPost(const Outgoing& out) {
   ++sent_frames_;
   starved_ = false;

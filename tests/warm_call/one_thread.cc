@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <thread>
 #include <utility>
@@ -81,9 +82,12 @@ class OneThread::BlockingService final : public Echo::Service {
   explicit BlockingService(Handlers* handlers) : handlers_(*handlers) {}
 
  private:
-  rpc::Status Say(rpc::ServerContext*, const Blob* request,
+  rpc::Status Say(rpc::ServerContext* context, const Blob* request,
                   Blob* response) override {
     response->set_data(request->data());
+    if (!context->attachment().empty()) {
+      context->set_attachment(context->attachment());
+    }
     handlers_.run();
     handlers_.handled.Set();
     return rpc::Status();
@@ -191,6 +195,7 @@ OneThread::OneThread(const Form& form, OnSwitch on_switch,
       rpc::CreateCustomChannel(absl::StrCat("turns://127.0.0.1:", port),
                                rpc::InsecureChannelCredentials(), arguments);
   stub_ = Echo::NewStub(channel_);
+  AllocateAttachment();
   Connect();
   StopClock();
   for (int i = 0; i < kCallsToWarmUp; ++i) Call();
@@ -207,6 +212,15 @@ OneThread::~OneThread() {
   channel_.reset();
   server_.reset();
   ::alarm(0);
+}
+
+void OneThread::AllocateAttachment() {
+  if (form_.attachment_bytes == 0) return;
+  absl::StatusOr<rpc::Buffer> buffer =
+      channel_->AllocateBuffer(static_cast<size_t>(form_.attachment_bytes));
+  if (!buffer.ok()) Die(buffer.status().ToString());
+  std::memset(buffer->mutable_data(), 'a', buffer->size());
+  attachment_ = rpc::BufferChain(*std::move(buffer));
 }
 
 // A connection takes turns of both sides until it is up.
@@ -231,7 +245,7 @@ void OneThread::ServerTurn() {
 
 rpc::Status OneThread::CallbackCall(rpc::ClientContext& context) {
   Reactor reactor;
-  if (form_.message_bytes == 0) {
+  if (form_.has_parts()) {
     stub_->async()->SayParts(&context, &parts_request_, &parts_response_,
                              &reactor);
   } else {
@@ -248,12 +262,17 @@ void OneThread::Call() {
     context.set_deadline(std::chrono::system_clock::now() +
                          std::chrono::hours(1));
   }
+  if (!attachment_.empty()) context.set_attachment(attachment_);
   const rpc::Status status =
       form_.callback_client ? CallbackCall(context)
-      : form_.message_bytes == 0
+      : form_.has_parts()
           ? stub_->SayParts(&context, parts_request_, &parts_response_)
           : stub_->Say(&context, request_, &response_);
   if (!status.ok()) Die(status.ToString());
+  if (context.attachment().size() != attachment_.size()) {
+    Die(absl::StrCat("an attachment of ", context.attachment().size(),
+                     " bytes came back"));
+  }
 }
 
 }  // namespace warm_call

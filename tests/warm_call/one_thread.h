@@ -55,6 +55,7 @@ class OneThread {
 
   rpc::Service* ServiceOf(const Form& form);
   rpc::Status CallbackCall(rpc::ClientContext& context);
+  void AllocateAttachment();
   void Connect();
   void ServerTurn();
 
@@ -69,6 +70,7 @@ class OneThread {
   std::unique_ptr<Echo::Stub> stub_;
   // Another thread drives the server's poller.
   bool server_is_driven_ = false;
+  rpc::BufferChain attachment_;  // sent with each call
   Blob request_;
   Blob response_;
   Parts parts_request_;

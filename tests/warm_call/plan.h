@@ -29,17 +29,24 @@ inline constexpr int kLargerBytes = 8192;
 // What a call is like.
 struct Form {
   const char* name;
-  int message_bytes;  // 0: of parts
+  int message_bytes;
   bool callback_server;
   bool callback_client;
   bool has_deadline = false;
+  int attachment_bytes = 0;  // each way
+  // Of the message, instead of bytes.
+  constexpr bool has_parts() const {
+    return message_bytes == 0 && attachment_bytes == 0;
+  }
 };
-inline constexpr size_t kBlockingForms = 4;  // the first
+inline constexpr size_t kBlockingForms = 6;  // the first
 inline constexpr Form kForms[] = {
     {"Small", kSmallBytes, false, false},
     {"Larger", kLargerBytes, false, false},
     {"OfParts", 0, false, false},
     {"SmallWithDeadline", kSmallBytes, false, false, true},
+    {"WithAttachment", kSmallBytes, false, false, false, kLargerBytes},
+    {"AttachmentAlone", 0, false, false, false, kLargerBytes},
     {"SmallToCallbackServer", kSmallBytes, true, false},
     {"OfPartsToCallbackServer", 0, true, false},
     {"SmallFromCallbackClient", kSmallBytes, false, true},

@@ -88,8 +88,8 @@ class Link {
            !control_pending_.load(std::memory_order_relaxed);
   }
   // Sends a small packet, its bytes in one piece. True: Wake must follow, as
-  // the peer sleeps. `described`: kDescribedBit where the bytes are a
-  // descriptor of memory that was announced. REQUIRES: MayPutShort(), bytes <=
+  // the peer sleeps. `described`: kDescribedBit where the bytes are
+  // descriptors of memory that was announced. REQUIRES: MayPutShort(), bytes <=
   // kShortBytes.
   [[nodiscard]] bool PutShort(uint32_t immediate, const std::byte* data,
                               uint32_t bytes, uint64_t described = 0) {
@@ -131,10 +131,11 @@ class Link {
   bool PeekSmall(uint64_t* word) const { return rx_.HasSmallPacket(word); }
   // Whether there was any packet, by the word that PeekSmall gave.
   bool IsPacket(uint64_t word) const { return rx_.IsPacket(word); }
-  // What is described by a packet that is no small one, by PeekSmall's word.
-  // False: it is none of one piece.
-  bool PeekDescribed(uint64_t word, Descriptor* piece) const {
-    return rx_.ReadOneDescribed(word, piece);
+  // What is described by a packet that is no small one, by PeekSmall's word:
+  // up to kLineDescriptors pieces, of which `pieces` has room for all. Returns
+  // how many; 0: it is none of those.
+  uint32_t PeekDescribed(uint64_t word, Descriptor* pieces) const {
+    return rx_.ReadDescribed(word, pieces);
   }
   // Takes the packet that PeekDescribed told of.
   void TakeDescribed() { rx_.Advance(1); }

@@ -93,12 +93,10 @@ inline bool IsSmallPacket(uint64_t word, uint64_t lap) {
   constexpr uint64_t kWhat = 0x3fff;  // lap, kind, solicited, described
   return (word & kWhat) == SmallPacketWord(0, 0, lap);
 }
-// The same for one whose bytes are in one piece of its sender's memory, of
-// which there is a Descriptor in it.
-inline bool IsOneDescribed(uint64_t word, uint64_t lap) {
-  constexpr uint64_t kWhat = 0xffff3fff;  // payload bytes as well
-  return (word & kWhat) ==
-         (SmallPacketWord(0, sizeof(Descriptor), lap) | kDescribedBit);
+// The same for one whose bytes are in its sender's memory, of which there are
+// Descriptors in it.
+inline bool IsSmallDescribed(uint64_t word, uint64_t lap) {
+  return IsSmallPacket(word ^ kDescribedBit, lap);
 }
 inline uint32_t ImmediateOf(uint64_t word) {
   return static_cast<uint32_t>(word >> 32);

@@ -50,6 +50,10 @@ static_assert(kMaxPayloadBytes <= UINT16_MAX);
 
 inline uint64_t NextLap(uint64_t lap) { return (lap + 1) & kLapMask; }
 
+// As many as fit into one.
+inline constexpr uint32_t kLineDescriptors =
+    kLinePayloadBytes / sizeof(Descriptor);
+
 // What straight-line code moves.
 inline constexpr uint32_t kShortLines = 2;
 inline constexpr uint32_t kShortBytes = kShortLines * kLinePayloadBytes;
@@ -122,7 +126,7 @@ class OutgoingRing {
   bool MayPutShort() const {
     return HasRoomFor(kShortLines) && end_ - next_ > kShortLines;
   }
-  // Writes a small packet (packet.h), or with kDescribedBit one described.
+  // Writes a small packet (packet.h), or with kDescribedBit descriptors.
   // REQUIRES: bytes <= kShortBytes. MayPutShort().
   void PutShort(uint32_t immediate, const std::byte* data, uint32_t bytes,
                 uint64_t described = 0) {
@@ -236,13 +240,17 @@ class IncomingRing {
     return IsSmallPacket(*word, lap_);
   }
   // What is described by the next packet, by the word that HasSmallPacket gave.
-  // False: it is none of one piece.
-  bool ReadOneDescribed(uint64_t word, Descriptor* piece) const {
-    if (!IsOneDescribed(word, lap_)) return false;
-    std::memcpy(piece, next_->payload, sizeof(*piece));
+  // Returns how many pieces it is; 0: it is none of so few.
+  uint32_t ReadDescribed(uint64_t word, Descriptor* pieces) const {
+    const uint32_t bytes = PayloadBytesOf(word);
+    if (!IsSmallDescribed(word, lap_) || bytes % sizeof(Descriptor) != 0 ||
+        bytes > kLineDescriptors * sizeof(Descriptor)) {
+      return 0;
+    }
+    std::memcpy(pieces, next_->payload, kLineDescriptors * sizeof(Descriptor));
     // What is checked is what is used: it is not read again.
     std::atomic_signal_fence(std::memory_order_acq_rel);
-    return true;
+    return bytes / sizeof(Descriptor);
   }
   // Whether there was any packet, by the word that HasSmallPacket gave.
   bool IsPacket(uint64_t word) const { return (word & kLapMask) == lap_; }

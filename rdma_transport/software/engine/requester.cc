@@ -25,6 +25,8 @@ Requester::Requester(const QpContext* qp, const ibv_qp_cap& cap,
       small_limit_(signal_all || cap.max_send_sge == 0
                        ? -1
                        : int64_t{cap.max_inline_data}),
+      described_sges_(
+          static_cast<int>(std::min(cap.max_send_sge, kLineDescriptors))),
       sq_(cap) {}
 
 Requester::~Requester() { Reset(); }

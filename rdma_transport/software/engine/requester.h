@@ -72,8 +72,8 @@ class Requester {
     NoteSent(wr, sge.length, IBV_SEND_INLINE);
     return must_wake;
   }
-  // The same for a single SEND with immediate out of one piece of memory, of
-  // more bytes than go into a packet.
+  // The same for a single SEND with immediate out of up to kLineDescriptors
+  // pieces of memory, of more bytes than go into a packet.
   bool PostDescribed(const ibv_send_wr& wr);
   // ibv_post_send(3) in a state that admits it. Work requests that can start
   // do; the others wait for Progress. Returns 0 or an errno value.
@@ -222,6 +222,7 @@ class Requester {
   // where nothing that it does not look at is in their way.
   const int64_t small_limit_;
   int64_t small_limit_now_ = -1;
+  const int described_sges_;  // that PostDescribed takes
   SendQueue sq_;
 
   bool running_ = false;

@@ -47,33 +47,39 @@ bool Requester::PostDescribed(const ibv_send_wr& wr) {
   constexpr unsigned int kFlags =
       IBV_SEND_INLINE | IBV_SEND_SOLICITED | IBV_SEND_FENCE;
   if (small_limit_now_ < 0 || wr.next != nullptr ||
-      wr.opcode != IBV_WR_SEND_WITH_IMM || wr.num_sge != 1 ||
-      (wr.send_flags & kFlags) != 0 ||
-      wr.sg_list->length <= kCopyIntoLinkBytes ||
-      wr.sg_list->length > kMaxMessageBytes || sq_.full()) {
+      wr.opcode != IBV_WR_SEND_WITH_IMM || wr.num_sge < 1 ||
+      wr.num_sge > described_sges_ || (wr.send_flags & kFlags) != 0 ||
+      sq_.full()) {
     return false;
   }
-  const ibv_sge& sge = *wr.sg_list;
   Link* const link = qp_->link;
-  KeyRange range;
-  if (!qp_->memory->FindLocal(qp_->pd, sge, 0, &range) ||
-      !link->Announce(range.arena)) [[unlikely]] {
-    return false;
+  Descriptor pieces[kLineDescriptors];
+  Descriptor* next = pieces;
+  uint64_t bytes = 0;
+  for (const ibv_sge* sge = wr.sg_list; sge != wr.sg_list + wr.num_sge; ++sge) {
+    KeyRange range;
+    if (sge->length == 0 || !qp_->memory->FindLocal(qp_->pd, *sge, 0, &range) ||
+        !link->Announce(range.arena)) [[unlikely]] {
+      return false;
+    }
+    *next++ = {range.arena, sge->length, range.OffsetOf(sge->addr)};
+    bytes += sge->length;
   }
+  if (bytes <= kCopyIntoLinkBytes || bytes > kMaxMessageBytes) return false;
   const bool signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   if (signaled && signaled_pending_ == 0) AskForNext();
   if (!link->MayPutShort()) [[unlikely]]
     return false;
-  const Descriptor piece = {range.arena, sge.length, range.OffsetOf(sge.addr)};
-  if (link->PutShort(wr.imm_data, reinterpret_cast<const std::byte*>(&piece),
-                     sizeof(piece), kDescribedBit)) [[unlikely]] {
+  if (link->PutShort(wr.imm_data, reinterpret_cast<const std::byte*>(pieces),
+                     static_cast<uint32_t>(wr.num_sge) * sizeof(Descriptor),
+                     kDescribedBit)) [[unlikely]] {
     link->Wake(/*solicited=*/false);
   }
   if (signaled) {
     newest_signaled_ = sq_.tail_;
     ++signaled_pending_;
   }
-  NoteSent(wr, sge.length, signaled ? IBV_SEND_SIGNALED : 0);
+  NoteSent(wr, static_cast<uint32_t>(bytes), signaled ? IBV_SEND_SIGNALED : 0);
   return true;
 }
 

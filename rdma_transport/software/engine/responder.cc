@@ -154,26 +154,33 @@ ibv_wc_status Responder::CheckRoom(const ibv_sge* sges, uint32_t count,
 
 bool Responder::ReceiveDescribed(Link* link, uint64_t word,
                                  uint64_t* budget_bytes, ibv_wc* received) {
-  Descriptor piece;
-  if (!link->PeekDescribed(word, &piece)) return false;
+  Descriptor pieces[kLineDescriptors];
+  const uint32_t count = link->PeekDescribed(word, pieces);
   const ReceiveWqe* const wqe = Front();
-  if (wqe == nullptr || wqe->sge_count == 0) [[unlikely]]
+  if (count == 0 || wqe == nullptr || wqe->sge_count == 0) [[unlikely]]
     return false;
   const ibv_sge& sge = *wqe->sges();
-  std::byte* from;
-  if (piece.bytes > *budget_bytes || piece.bytes > sge.length ||
-      !MayReceiveInto(sge) ||
-      link->Resolve(piece.arena, piece.offset, piece.bytes,
-                    /*writable=*/false, &from) != Link::Access::kOk ||
-      // Heard while the memory was looked for.
-      link->rang()) [[unlikely]] {
+  if (!MayReceiveInto(sge)) [[unlikely]]
     return false;
+  const uint64_t most = std::min<uint64_t>(*budget_bytes, sge.length);
+  uint64_t bytes = 0;
+  for (const Descriptor* piece = pieces; piece != pieces + count; ++piece) {
+    std::byte* from;
+    if (piece->bytes > most - bytes ||
+        link->Resolve(piece->arena, piece->offset, piece->bytes,
+                      /*writable=*/false, &from) != Link::Access::kOk)
+        [[unlikely]] {
+      return false;
+    }
+    memory::CopyBytes(reinterpret_cast<std::byte*>(sge.addr) + bytes, from,
+                      piece->bytes);
+    bytes += piece->bytes;
   }
-  memory::CopyBytes(reinterpret_cast<std::byte*>(sge.addr), from, piece.bytes);
-  if (link->PeerClosed()) [[unlikely]]
+  // It rang where the memory was looked for.
+  if (link->rang() || link->PeerClosed()) [[unlikely]]
     return false;
-  *budget_bytes -= piece.bytes;
-  CompleteSmall(wqe->wr_id, word, piece.bytes, received);
+  *budget_bytes -= bytes;
+  CompleteSmall(wqe->wr_id, word, static_cast<uint32_t>(bytes), received);
   Pop();
   link->TakeDescribed();
   return true;

@@ -80,7 +80,7 @@ class Responder {
     return true;
   }
 
-  // The same for a described one whose bytes are in one piece, within the
+  // The same for a described one whose bytes are in few pieces, within the
   // budget, and here already. False: what the receive's memory held is lost.
   bool ReceiveDescribed(Link* link, uint64_t word, uint64_t* budget_bytes,
                         ibv_wc* received);
