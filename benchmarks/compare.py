@@ -19,11 +19,12 @@ caller's is left as it is.
 Prints JSON lines, one for each measurement, a table, and with --picture draws latency
 and bandwidth against size. With --json only JSON lines, the last one
 {"summary": {...}}: medians of ours divided by theirs. The one before says of how many
-rounds, in which the programs were alike, and the one before that,
-{"protobuf_alone": {...}}, has the floor's echo with protobuf, without an RPC, instead of
-ours: of small messages an RPC can hardly do better. Of 8 KiB it can where CPUs are far
-from each other, for that echo parses right where the peer wrote. {"by_distance": {...}}
-has what each median is of: a round's distance, in ns, and its ratio.
+rounds, in which the programs were alike. The two before that have others instead of
+ours: {"protobuf_alone": {...}} the floor's echo with protobuf, without an RPC, of which an
+RPC can hardly do better where messages are small; of 8 KiB it can where CPUs are far from
+each other, for that echo parses right where the peer wrote. {"attachment": {...}} our
+round trip with an attachment, bytes that nobody parses, as UCX's are. {"by_distance":
+{...}} has what each median is of: a round's distance, in ns, and its ratio.
 """
 
 import argparse
@@ -58,7 +59,7 @@ DISTANCE_SECONDS = 0.03
 # Of each program the words that select what it measures, by mode.
 WORDS = {
     VERBENA: {"latency": [], "rate": [], "bandwidth": []},
-    ATTACHMENT: {"bandwidth": ["--attachment"]},
+    ATTACHMENT: {"latency": ["--attachment"], "bandwidth": ["--attachment"]},
     UCX: {"latency": [], "rate": ["--one_way"], "bandwidth": []},
     GRPC: {"latency": [], "rate": [], "bandwidth": []},
     GRPC_RAW: {"bandwidth": ["--raw"]},
@@ -113,7 +114,7 @@ def tasks_of_a_round():
     """Lists of tasks whose figures are compared with each other."""
     for size in LATENCY_SIZES:
         yield [Task(program, "latency", size)
-               for program in (VERBENA, UCX, FLOOR, FLOOR_PROTOBUF, GRPC)]
+               for program in (VERBENA, ATTACHMENT, UCX, FLOOR, FLOOR_PROTOBUF, GRPC)]
     for depth in RATE_DEPTHS:
         yield [Task(program, "rate", 64, depth)
                for program in (VERBENA, UCX, UCX_ECHO, FLOOR, FLOOR_PROTOBUF, GRPC)]
@@ -230,6 +231,13 @@ def ratios(figures):
     }
 
 
+def attachment():
+    """As ratios, of attachments."""
+    names = {"roundtrip_64_vs_ucx": ("latency", 64), "roundtrip_8192_vs_ucx": ("latency", 8 << 10)}
+    return {name: (figure(ATTACHMENT, *words), figure(UCX, *words))
+            for name, words in names.items()}
+
+
 def protobuf_alone():
     """As ratios, of the floor's echo with protobuf."""
     names = {"roundtrip_64_vs_ucx": ("latency", 64), "roundtrip_8192_vs_ucx": ("latency", 8 << 10),
@@ -243,11 +251,12 @@ def medians(figures, pairs):
 
 
 def summaries(figures):
-    """The last four lines."""
+    """The last five lines."""
     pairs = ratios(figures)
     yield {"by_distance": {name: [[distance, round(ratio, 4)] for distance, ratio in
                                   figures.ratios_of_rounds(*pair)]
                            for name, pair in pairs.items()}}
+    yield {"attachment": medians(figures, attachment())}
     yield {"protobuf_alone": medians(figures, protobuf_alone())}
     yield {"rounds_alike": {name: len(figures.pairs(*pair)[1]) for name, pair in pairs.items()}}
     yield {"summary": medians(figures, pairs)}

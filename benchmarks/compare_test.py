@@ -69,11 +69,13 @@ class CompareTest(unittest.TestCase):
         self.assertEqual(lines[-3], {"protobuf_alone": {
             "roundtrip_64_vs_ucx": 0.125, "roundtrip_8192_vs_ucx": 0.125,
             "rate_64_vs_ucx": 0.0625}})
+        self.assertEqual(lines[-4], {"attachment": {
+            "roundtrip_64_vs_ucx": 1.5, "roundtrip_8192_vs_ucx": 1.5}})
         far = 400 * compare.DISTANCE_BYTES
-        self.assertEqual(lines[-4]["by_distance"]["rate_64_vs_ucx"], [[far, 0.25], [far, 0.25]])
-        rounds = [line["round"] for line in lines[:-4]]
+        self.assertEqual(lines[-5]["by_distance"]["rate_64_vs_ucx"], [[far, 0.25], [far, 0.25]])
+        rounds = [line["round"] for line in lines[:-5]]
         self.assertEqual(rounds, sorted(rounds))
-        first = {line["program"] for line in lines[:-4] if line["round"] == 1}
+        first = {line["program"] for line in lines[:-5] if line["round"] == 1}
         self.assertEqual(first, set(compare.WORDS))
 
     def test_a_table_for_people(self):

@@ -4,7 +4,9 @@
 // every byte are looked at. ibv_post_send(3), ibv_poll_cq(3).
 #include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <optional>
+#include <string>
 
 #include "tests/conformance/fixture.h"
 
@@ -210,6 +212,34 @@ TEST_P(SendTest, GathersAndScatters) {
   EXPECT_EQ(server_buffer_.data()[1099], 0);
   EXPECT_EQ(server_buffer_.data()[5000], 0);
   EXPECT_EQ(server_buffer_.data()[10007], 0);
+}
+
+// Long and short pieces: as few as a device may have a short way for, and
+// more.
+TEST_P(SendTest, GathersWithImmediate) {
+  const size_t lengths[] = {1500, 7, 2800, 64};
+  for (size_t pieces = 1; pieces <= std::size(lengths); ++pieces) {
+    SCOPED_TRACE(pieces);
+    server_buffer_.Clear();
+    ASSERT_EQ(0,
+              PostReceive(server_qp_, {.wr_id = pieces,
+                                       .sges = {server_buffer_.sge(0, 6000)}}));
+    WorkRequest send = SendWr(100 + pieces).Imm(htonl(7));
+    std::string sent;
+    for (size_t i = 0; i < pieces; ++i) {
+      const size_t offset = 5000 - 1000 * i;
+      send.Sge(client_buffer_.sge(offset, lengths[i]));
+      sent += client_buffer_.bytes(offset, lengths[i]);
+    }
+    ASSERT_EQ(0, Post(client_qp_, send));
+    const ibv_wc received = Await(server().recv_cq());
+    EXPECT_THAT(received, Received(pieces, sent.size()));
+    EXPECT_EQ(received.imm_data, htonl(7));
+    EXPECT_THAT(Await(client().send_cq()),
+                Succeeded(100 + pieces, IBV_WC_SEND));
+    EXPECT_EQ(server_buffer_.bytes(0, sent.size()), sent);
+    EXPECT_EQ(server_buffer_.data()[sent.size()], 0);
+  }
 }
 
 TEST_P(SendTest, RefusesMorePiecesThanTheQueueHas) {

@@ -7,9 +7,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/config.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/blocking_counter.h"
+#include "benchmarks/test_pattern.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/endpoints.h"
 #include "tests/e2e/peer_process.h"
@@ -110,6 +114,46 @@ TEST_F(SizesTest, MessagesWithAttachmentsOfAllKindsOfSizes) {
           << message << " and " << attachment;
     }
   }
+}
+
+// One attachment, of memory that the caller keeps, for more calls at once than
+// a connection has fronts (front_ring.h) and slots to send in, with messages
+// that fit into one and that do not.
+TEST_F(SizesTest, OneAttachmentForManyCallsAtOnce) {
+  constexpr size_t kCalls = 400;
+  absl::StatusOr<rpc::Buffer> buffer = client_.channel().AllocateBuffer(7'000);
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  benchmarks::FillTestPattern(reinterpret_cast<char*>(buffer->mutable_data()),
+                              buffer->size(), /*seed=*/1);
+  const rpc::BufferChain attachment(*std::move(buffer));
+  const uint64_t checksum = benchmarks::Checksum(attachment);
+
+  struct Call {
+    TimedContext context;
+    Blob request;
+    Blob response;
+    rpc::Status status;
+  };
+  std::vector<Call> calls(kCalls);
+  absl::BlockingCounter left(kCalls);
+  for (size_t i = 0; i < kCalls; ++i) {
+    Call& call = calls[i];
+    call.request.set_data(benchmarks::TestPattern(i % 200, /*seed=*/i));
+    call.context.set_attachment(attachment);
+    client_.stub().async()->Echo(&call.context, &call.request, &call.response,
+                                 [&](rpc::Status status) {
+                                   call.status = std::move(status);
+                                   left.DecrementCount();
+                                 });
+  }
+  left.Wait();
+  for (const Call& call : calls) {
+    ASSERT_OK(call.status);
+    ASSERT_EQ(call.response.data(), call.request.data());
+    ASSERT_EQ(benchmarks::Checksum(call.context.attachment()), checksum);
+  }
+  // Nothing was written to what others could see.
+  EXPECT_EQ(benchmarks::Checksum(attachment), checksum);
 }
 
 TEST(EagerLimitTest, HoldsForOtherLimitsOfEitherSide) {
