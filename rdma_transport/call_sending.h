@@ -90,25 +90,32 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
   constexpr bool kOnly = kExtent == Extent::kOnlyMessage;
   const size_t front_bytes =
       FrontBytes(kind) + (kOnly ? 0 : frame.header.size());
-  const bool fits_in_front =
-      frame.header.empty() && front_bytes <= frame.small_message_room;
-  const size_t frame_bytes = front_bytes + frame.small_message.size();
+  const bool has_buffers = !frame.message.empty() || !frame.attachment.empty();
+  const bool fits_in_front = frame.header.empty() &&
+                             front_bytes <= frame.small_message_room &&
+                             !has_buffers;
+  size_t frame_bytes = front_bytes + frame.small_message.size();
+  if (!kOnly && has_buffers) {
+    frame_bytes += frame.message.size() + frame.attachment.size();
+  }
   if (ABSL_PREDICT_FALSE((kOnly && !fits_in_front) ||
-                         frame_bytes > at_once_limit_ ||
-                         !frame.message.empty() || !frame.attachment.empty() ||
-                         !MaySendAtOnce())) {
+                         frame_bytes > at_once_limit_ || !MaySendAtOnce())) {
     return false;
   }
   FrameFields fields;
   if (!SetFields<kExtent>(kind, call, frame, &fields)) return false;
   fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
+  if (!kOnly)
+    fields.message_bytes += static_cast<uint32_t>(frame.message.size());
 
   std::byte scratch[kMaxInlineBytes];
   std::byte* bytes = scratch;
   if (kOnly || fits_in_front) {
     bytes = const_cast<std::byte*>(frame.small_message.data()) - front_bytes;
   } else {
-    Gather(frame, scratch + front_bytes - frame.header.size());
+    std::byte* const end =
+        Gather(frame, scratch + front_bytes - frame.header.size());
+    if (has_buffers) CopyBuffers(frame, end);
   }
   EncodePrefix(fields, bytes);
   at_once_sges_[0].addr = reinterpret_cast<uint64_t>(bytes);

@@ -271,7 +271,10 @@ class Connection final : public PolledConnection,
   bool SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
   void SendOpening(Call& call, rpc::OutgoingFrame& frame);
   static int64_t WindowBytesOf(const rpc::OutgoingFrame& frame);
-  static void Gather(const rpc::OutgoingFrame& frame, std::byte* to);
+  // Copies what of a frame is borrowed, and returns where it ends; and what is
+  // in buffers, which follows.
+  static std::byte* Gather(const rpc::OutgoingFrame& frame, std::byte* to);
+  static void CopyBuffers(const rpc::OutgoingFrame& frame, std::byte* to);
   void AfterAnswer(Call& call);
   void EndAnswered(const Call& call);
   void SendHeldBack(Call& call);

@@ -26,11 +26,18 @@ int64_t Connection::WindowBytesOf(const rpc::OutgoingFrame& frame) {
                               frame.message.size() + frame.attachment.size());
 }
 
-void Connection::Gather(const rpc::OutgoingFrame& frame, std::byte* to) {
+std::byte* Connection::Gather(const rpc::OutgoingFrame& frame, std::byte* to) {
   for (const auto& part : {frame.header, frame.small_message}) {
     if (!part.empty()) std::memcpy(to, part.data(), part.size());
     to += part.size();
   }
+  return to;
+}
+
+ABSL_ATTRIBUTE_NOINLINE void Connection::CopyBuffers(
+    const rpc::OutgoingFrame& frame, std::byte* to) {
+  frame.message.CopyTo(to);
+  frame.attachment.CopyTo(to + frame.message.size());
 }
 
 void Connection::AddSlots(size_t count) { slots_.resize(count, nullptr); }

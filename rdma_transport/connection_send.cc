@@ -310,9 +310,7 @@ bool Connection::SendRegistered(FrameKind kind, Call& call,
 
   EncodePrefix(fields, front);
   Gather(frame, front + prefix_bytes);
-  if (sent == &copy) {
-    Append(Append(front + front_bytes, frame.message), frame.attachment);
-  }
+  if (sent == &copy) CopyBuffers(frame, front + front_bytes);
   ibv_sge& first = at_once_sges_[0];
   first.addr = reinterpret_cast<uint64_t>(front);
   if (has_front) {
