@@ -118,15 +118,16 @@ TEST_F(HostileRingTest, PayloadLongerThanAPacket) {
   }
 }
 
-// Of one piece. Those with an immediate are taken by a short way of their own.
+// Those with an immediate, of few pieces, are taken by a short way of their
+// own.
 constexpr PacketKind kDescribedKinds[] = {PacketKind::kSend,
                                           PacketKind::kSendWithImmediate};
 
-Packet Described(PacketKind kind) {
+Packet Described(PacketKind kind, size_t pieces = 1) {
   Packet packet;
   packet.kind = kind;
   packet.described = true;
-  packet.payload_bytes = sizeof(Descriptor);
+  packet.payload_bytes = static_cast<uint16_t>(pieces * sizeof(Descriptor));
   return packet;
 }
 
@@ -178,6 +179,51 @@ TEST_F(HostileRingTest, DescriptionsOfMoreThanAMessageMayHave) {
   packet.payload_bytes = kMaxSges * sizeof(Descriptor);
   hostile_->WritePacket(packet, descriptors.data(), packet.payload_bytes);
   ExpectEnd();
+}
+
+// As many as a packet has room for, which is more than a SEND may have SGEs.
+TEST_F(HostileRingTest, MoreDescriptionsThanASendMayHavePieces) {
+  constexpr size_t kMost = kMaxPayloadBytes / sizeof(Descriptor);
+  static_assert(kMost > kMaxSges);
+  for (const PacketKind kind : kDescribedKinds) {
+    for (const size_t count : {size_t{kMaxSges} + 1, kMost}) {
+      const std::vector<Descriptor> descriptors(
+          count, Descriptor{.arena = 1, .bytes = 1, .offset = 0});
+      hostile_->WritePacket(Described(kind, count), descriptors.data(),
+                            count * sizeof(Descriptor));
+      ExpectEnd();
+      ConnectHostile();
+    }
+  }
+}
+
+// Few enough for the short way, of which the first is as it should be.
+TEST_F(HostileRingTest, SeveralDescriptionsOfWhichOneIsWrong) {
+  constexpr uint32_t kArena = 5;
+  const Descriptor good = {.arena = kArena, .bytes = 100, .offset = 0};
+  for (const PacketKind kind : kDescribedKinds) {
+    for (const size_t count : {2, 3}) {
+      for (const bool too_long : {false, true}) {
+        const auto arena = Segment::Create(
+            "arena", 4096, Sharing::kReadOnlyToPeers, Prefault::kYes);
+        ASSERT_TRUE(arena.ok());
+        const uint32_t announce[2] = {2, kArena};
+        hostile_->Send(announce, sizeof(announce), {arena->fd()});
+        std::vector<Descriptor> pieces(count, good);
+        // Outside of its arena, or with the others more than the receive has.
+        pieces.back().bytes = too_long ? 4096 : 100;
+        pieces.back().offset = too_long ? 0 : 4096;
+        hostile_->WritePacket(Described(kind, count), pieces.data(),
+                              count * sizeof(Descriptor));
+        if (too_long) {
+          ExpectEnd(IBV_WC_LOC_LEN_ERR);
+        } else {
+          ExpectEnd();
+        }
+        ConnectHostile();
+      }
+    }
+  }
 }
 
 TEST_F(HostileRingTest, DescriptionsThatAreNoWholeNumber) {

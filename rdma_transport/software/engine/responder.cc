@@ -160,7 +160,7 @@ bool Responder::ReceiveDescribed(Link* link, uint64_t word,
   if (count == 0 || wqe == nullptr || wqe->sge_count == 0) [[unlikely]]
     return false;
   const ibv_sge& sge = *wqe->sges();
-  if (!MayReceiveInto(sge)) [[unlikely]]
+  if (!MayReceiveInto(sge) || link->rang()) [[unlikely]]
     return false;
   const uint64_t most = std::min<uint64_t>(*budget_bytes, sge.length);
   uint64_t bytes = 0;
@@ -176,7 +176,7 @@ bool Responder::ReceiveDescribed(Link* link, uint64_t word,
                       piece->bytes);
     bytes += piece->bytes;
   }
-  // It rang where the memory was looked for.
+  // Or it was heard while the memory was looked for.
   if (link->rang() || link->PeerClosed()) [[unlikely]]
     return false;
   *budget_bytes -= bytes;
@@ -188,7 +188,8 @@ bool Responder::ReceiveDescribed(Link* link, uint64_t word,
 
 Responder::Result Responder::Hold(const Packet& packet, const ReceiveWqe& wqe) {
   if (packet.kind == PacketKind::kWriteWithImmediate ||
-      packet.payload_bytes % sizeof(Descriptor) != 0) {
+      packet.payload_bytes % sizeof(Descriptor) != 0 ||
+      packet.payload_bytes > sizeof(Held::descriptors)) {
     return Result::kViolation;
   }
   Held& held = held_.emplace();
