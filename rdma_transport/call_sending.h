@@ -33,20 +33,24 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::MaySendAtOnce() {
          send_credits_.CanSend() && send_queue_.HasRoom(1);
 }
 
-// All but message_bytes, where nothing has to be said beyond what a call's
-// usual frame says. Grants credits. False: not so, and nothing happened.
+// Whether a frame of the call's has nothing to say beyond what a usual one
+// says.
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::IsUsual(
+    FrameKind kind, const Call& call) const {
+  if (kind != FrameKind::kOpen) return !call.owes_done && !call.was_held_back;
+  return call.method_index < method_numbers_.size() &&
+         method_numbers_[call.method_index] != 0;
+}
+
+// All but message_bytes. Grants credits. REQUIRES: IsUsual(kind, call).
 template <Connection::Extent kExtent>
-ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SetFields(
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::SetFields(
     FrameKind kind, const Call& call, const rpc::OutgoingFrame& frame,
     FrameFields* fields) {
   if (kind == FrameKind::kOpen) {
-    if (call.method_index >= method_numbers_.size()) return false;
-    const uint32_t known = method_numbers_[call.method_index];
-    if (known == 0) return false;
-    fields->detail = known - 1;
+    fields->detail = method_numbers_[call.method_index] - 1;
     fields->timeout_us = call.timeout_us;
   } else {
-    if (call.owes_done || call.was_held_back) return false;
     fields->detail = frame.status_code;
   }
   fields->kind = kind;
@@ -61,7 +65,6 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SetFields(
   fields->slot = call.slot;
   fields->call_sequence = call.sequence;
   fields->credits = GrantCredits();
-  return true;
 }
 
 // Posts at_once_sges_; `flags`: ibv_send_flags.
@@ -86,7 +89,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void Connection::PostAtOnce(
 // else. False: not so, and nothing happened.
 template <Connection::Extent kExtent>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
-    FrameKind kind, Call& call, const rpc::OutgoingFrame& frame) {
+    FrameKind kind, Call& call, rpc::OutgoingFrame& frame) {
   constexpr bool kOnly = kExtent == Extent::kOnlyMessage;
   const size_t front_bytes =
       FrontBytes(kind) + (kOnly ? 0 : frame.header.size());
@@ -99,11 +102,13 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
     frame_bytes += frame.message.size() + frame.attachment.size();
   }
   if (ABSL_PREDICT_FALSE((kOnly && !fits_in_front) ||
-                         frame_bytes > at_once_limit_ || !MaySendAtOnce())) {
+                         frame_bytes > at_once_limit_ || !MaySendAtOnce() ||
+                         !IsUsual(kind, call))) {
     return false;
   }
+  assert(frame.growing == nullptr);
   FrameFields fields;
-  if (!SetFields<kExtent>(kind, call, frame, &fields)) return false;
+  SetFields<kExtent>(kind, call, frame, &fields);
   fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());
   if (!kOnly)
     fields.message_bytes += static_cast<uint32_t>(frame.message.size());
@@ -115,7 +120,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
   } else {
     std::byte* const end =
         Gather(frame, scratch + front_bytes - frame.header.size());
-    if (has_buffers) CopyBuffers(frame, end);
+    if (has_buffers) TakeBuffers(frame, end);
   }
   EncodePrefix(fields, bytes);
   at_once_sges_[0].addr = reinterpret_cast<uint64_t>(bytes);

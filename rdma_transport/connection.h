@@ -253,14 +253,20 @@ class Connection final : public PolledConnection,
   // What a frame may be: any, or the only one of its direction, with a message
   // and nothing else, as of most calls.
   enum class Extent { kAny, kOnlyMessage };
+  bool IsUsual(FrameKind kind, const Call& call) const;
   template <Extent kExtent>
-  bool SetFields(FrameKind kind, const Call& call,
+  void SetFields(FrameKind kind, const Call& call,
                  const rpc::OutgoingFrame& frame, FrameFields* fields);
   void PostAtOnce(const FrameFields& fields, uint64_t wr_id, unsigned int flags,
                   Call& call);
   template <Extent kExtent>
-  bool SendAtOnce(FrameKind kind, Call& call, const rpc::OutgoingFrame& frame);
+  bool SendAtOnce(FrameKind kind, Call& call, rpc::OutgoingFrame& frame);
   bool SendRegistered(FrameKind kind, Call& call, rpc::OutgoingFrame& frame);
+  struct Front {
+    std::byte* bytes = nullptr;
+    bool of_ring = false;  // fronts_'s next
+  };
+  Front FrontOf(const rpc::Buffer& buffer, size_t bytes);
   // Whether it is ours, with so much room in front to write to.
   bool HasRoomInFront(const rpc::Buffer& buffer, size_t bytes) const;
   // These return as SendData does, and so does Submit.
@@ -271,10 +277,10 @@ class Connection final : public PolledConnection,
   bool SendFrame(Call& call, rpc::OutgoingFrame& frame, Outgoing& out);
   void SendOpening(Call& call, rpc::OutgoingFrame& frame);
   static int64_t WindowBytesOf(const rpc::OutgoingFrame& frame);
-  // Copies what of a frame is borrowed, and returns where it ends; and what is
-  // in buffers, which follows.
+  // Copies what of a frame is borrowed, and returns where it ends.
   static std::byte* Gather(const rpc::OutgoingFrame& frame, std::byte* to);
-  static void CopyBuffers(const rpc::OutgoingFrame& frame, std::byte* to);
+  // Copies what follows, which is in buffers, and lets go of those.
+  static void TakeBuffers(rpc::OutgoingFrame& frame, std::byte* to);
   void AfterAnswer(Call& call);
   void EndAnswered(const Call& call);
   void SendHeldBack(Call& call);

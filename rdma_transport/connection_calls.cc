@@ -34,10 +34,13 @@ std::byte* Connection::Gather(const rpc::OutgoingFrame& frame, std::byte* to) {
   return to;
 }
 
-ABSL_ATTRIBUTE_NOINLINE void Connection::CopyBuffers(
-    const rpc::OutgoingFrame& frame, std::byte* to) {
-  frame.message.CopyTo(to);
-  frame.attachment.CopyTo(to + frame.message.size());
+ABSL_ATTRIBUTE_NOINLINE void Connection::TakeBuffers(rpc::OutgoingFrame& frame,
+                                                     std::byte* to) {
+  for (rpc::BufferChain* chain : {&frame.message, &frame.attachment}) {
+    chain->CopyTo(to);
+    to += chain->size();
+    chain->clear();
+  }
 }
 
 void Connection::AddSlots(size_t count) { slots_.resize(count, nullptr); }

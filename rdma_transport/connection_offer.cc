@@ -254,7 +254,7 @@ void Connection::OnSendCompletion(const ibv_wc& wc) {
     Close(WcStatusToStatus(wc.status, "the connection to " + peer_name_));
   }
   send_queue_.Complete(wc.wr_id, [this](SendEntry& entry) {
-    if (entry.has_front) fronts_.Return();
+    if (entry.front_of_ring) fronts_.Return();
     // Else others may be the next to write there, on CPUs of their own.
     if (entry.buffers.is_one_buffer() && poller_->IsAlone()) {
       poller_->context().memory().TakeBack(entry.buffers.TakeOnly());

@@ -509,7 +509,8 @@ void Connection::OnWantCredits() {
 // Whether the connection has more than it would have from the start.
 bool Connection::HasSurplus() const {
   return send_credits_.held() > peer_initial_credits_ ||
-         send_queue_.depth() > kIdleSendSlots || queue_.has_spares();
+         send_queue_.depth() > kIdleSendSlots || queue_.has_spares() ||
+         fronts_.has_memory();
 }
 
 void Connection::ArmShrinkTimer() {
@@ -528,7 +529,10 @@ void Connection::OnShrinkTimer() {
     given = idle ? send_credits_.GiveBack(peer_initial_credits_)
                  : send_credits_.GiveBackUnused(peer_initial_credits_);
   }
-  if (idle) GiveBackCompletions();
+  if (idle) {
+    GiveBackCompletions();
+    fronts_.GiveBackMemory();
+  }
   if (queue_.empty() && !std::exchange(queued_lately_, false)) {
     queue_.FreeSpares();
   }

@@ -16,9 +16,9 @@
 namespace rdma {
 namespace {
 
-// Frames of up to this many bytes are copied into one buffer, which costs less
-// than the device's going through several.
-constexpr size_t kCopyBytes = 2048;
+// Fewer bytes are copied beside their front, which costs less than the device's
+// going through both.
+constexpr size_t kFewestGathered = 2048;
 // What a reset's text may take of a frame: such frames go inline.
 constexpr size_t kMaxResetText = 192;
 
@@ -271,69 +271,77 @@ bool Connection::SendRegistered(FrameKind kind, Call& call,
   const size_t prefix_bytes = FrontBytes(kind);
   const size_t front_bytes =
       prefix_bytes + frame.header.size() + frame.small_message.size();
+  const size_t message_bytes =
+      frame.small_message.size() + frame.message.size();
   const size_t frame_bytes =
       front_bytes + frame.message.size() + frame.attachment.size();
   if (frame_bytes > eager_limit_ || frame_bytes <= inline_limit_ ||
-      frame.growing != nullptr || !MaySendAtOnce()) {
+      frame.growing != nullptr || !MaySendAtOnce() || !IsUsual(kind, call)) {
     return false;
   }
-  RegisteredMemory& memory = poller_->context().memory();
-  rpc::BufferChain copy;
-  rpc::BufferChain* sent = &copy;
-  if (frame.attachment.empty() && frame.message.is_one_buffer()) {
+  rpc::BufferChain* sent = nullptr;  // the frame's, which has all its buffers
+  if (frame.attachment.empty()) {
     sent = &frame.message;
-  } else if (frame.message.empty() && frame.attachment.is_one_buffer()) {
+  } else if (frame.message.empty()) {
     sent = &frame.attachment;
   }
-  std::byte* front = nullptr;
-  bool has_front = false;
-  if (sent != &copy && HasRoomInFront(sent->only(), front_bytes)) {
-    front = const_cast<std::byte*>(sent->only().data()) - front_bytes;
-  } else if (sent != &copy && memory.Owns(sent->only()) &&
-             frame_bytes > kCopyBytes &&
-             front_bytes <= FrontRing::kFrontBytes &&
-             qp_->depths().max_send_sge >= std::size(at_once_sges_)) {
-    front = fronts_.Next(memory);
-    has_front = front != nullptr;
+  Front front;
+  if (sent != nullptr && sent->is_one_buffer()) {
+    front = FrontOf(sent->only(), front_bytes);
   }
-  if (front == nullptr) {
-    absl::StatusOr<rpc::Buffer> buffer = memory.Allocate(frame_bytes);
+  rpc::BufferChain copy;
+  if (front.bytes == nullptr) {
+    absl::StatusOr<rpc::Buffer> buffer =
+        poller_->context().memory().Allocate(frame_bytes);
     if (!buffer.ok()) return false;  // what comes next says so
+    front.bytes = buffer->mutable_data();
     copy.Append(*std::move(buffer));
+    TakeBuffers(frame, front.bytes + front_bytes);
     sent = &copy;
-    front = const_cast<std::byte*>(copy.only().data());
   }
   FrameFields fields;
-  if (!SetFields<Extent::kAny>(kind, call, frame, &fields)) return false;
-  fields.message_bytes =
-      static_cast<uint32_t>(frame.small_message.size() + frame.message.size());
+  SetFields<Extent::kAny>(kind, call, frame, &fields);
+  fields.message_bytes = static_cast<uint32_t>(message_bytes);
+  EncodePrefix(fields, front.bytes);
+  Gather(frame, front.bytes + prefix_bytes);
 
-  EncodePrefix(fields, front);
-  Gather(frame, front + prefix_bytes);
-  if (sent == &copy) CopyBuffers(frame, front + front_bytes);
-  ibv_sge& first = at_once_sges_[0];
-  first.addr = reinterpret_cast<uint64_t>(front);
-  if (has_front) {
-    first.length = static_cast<uint32_t>(front_bytes);
-    first.lkey = fronts_.lkey();
+  const rpc::Buffer& rest = sent->only();
+  if (front.of_ring) {
     fronts_.Take();
-    const rpc::Buffer& rest = sent->only();
+    at_once_sges_[0] = {reinterpret_cast<uint64_t>(front.bytes),
+                        static_cast<uint32_t>(front_bytes), fronts_.lkey()};
     at_once_sges_[1] = {reinterpret_cast<uint64_t>(rest.data()),
                         static_cast<uint32_t>(rest.size()),
                         RegisteredMemory::LkeyOf(rest)};
     at_once_wr_.num_sge = 2;
   } else {
-    first.length = static_cast<uint32_t>(frame_bytes);
-    first.lkey = RegisteredMemory::LkeyOf(sent->only());
+    at_once_sges_[0] = {reinterpret_cast<uint64_t>(front.bytes),
+                        static_cast<uint32_t>(frame_bytes),
+                        RegisteredMemory::LkeyOf(rest)};
   }
   bool signaled = true;  // the buffer is to come back soon
   uint64_t wr_id;
   SendEntry& entry = send_queue_.Push(&signaled, &wr_id);
   entry.buffers = std::move(*sent);
-  entry.has_front = has_front;
+  entry.front_of_ring = front.of_ring;
   PostAtOnce(fields, wr_id, IBV_SEND_SIGNALED, call);
   at_once_wr_.num_sge = 1;
   return true;
+}
+
+// Where so many bytes can be written that are sent with `buffer` as it is.
+Connection::Front Connection::FrontOf(const rpc::Buffer& buffer, size_t bytes) {
+  RegisteredMemory& memory = poller_->context().memory();
+  if (HasRoomInFront(buffer, bytes)) {
+    return {const_cast<std::byte*>(buffer.data()) - bytes, /*of_ring=*/false};
+  }
+  if (!memory.Owns(buffer) || buffer.size() < kFewestGathered ||
+      bytes > FrontRing::kFrontBytes ||
+      qp_->depths().max_send_sge < std::size(at_once_sges_)) {
+    return {};
+  }
+  std::byte* const front = fronts_.Next(memory);
+  return {front, /*of_ring=*/front != nullptr};
 }
 
 bool Connection::HasRoomInFront(const rpc::Buffer& buffer, size_t bytes) const {

@@ -37,13 +37,19 @@ class FrontRing {
   }
   void Take() {
     ++taken_;
-    // Its last reader has it still, which the next frame would wait for.
+    // The next one's last reader has it still, which a frame would wait for.
     FetchForWriting(At(taken_));
   }
   // Gives back the oldest one: its SEND is complete.
   void Return() {
     assert(taken_ != returned_);
     ++returned_;
+  }
+
+  bool has_memory() const { return !fronts_.empty(); }
+  // Gives the memory back, unless some are out.
+  void GiveBackMemory() {
+    if (taken_ == returned_) fronts_.reset();
   }
 
  private:

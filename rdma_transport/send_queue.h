@@ -26,7 +26,7 @@ class IncomingRead;
 // One posted work request: what it keeps alive.
 struct SendEntry {
   rpc::BufferChain buffers;
-  bool has_front = false;        // of the connection's FrontRing
+  bool front_of_ring = false;    // of a FrontRing's, beside the buffers
   IncomingRead* read = nullptr;  // of a READ
   uint64_t revoked_offer = 0;    // of a LOCAL_INV that ends an offer, else 0
 

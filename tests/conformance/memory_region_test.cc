@@ -112,6 +112,9 @@ TEST_P(MemoryRegionTest, HoldsLocalPiecesToTheirBounds) {
                 IBV_WC_LOC_PROT_ERR, false);
     ExpectFault(SendWr(0).Sge(near_.sge(0, 4)).Sge(sge), IBV_WC_LOC_PROT_ERR,
                 false);
+    // Of so many bytes that a device may not copy them when they are posted.
+    ExpectFault(SendWr(0).Sge(near_.sge(0, 4000)).Sge(sge).Imm(0),
+                IBV_WC_LOC_PROT_ERR, false);
     if (HasFailure()) return;
   }
 }

@@ -214,10 +214,13 @@ TEST_P(SendTest, GathersAndScatters) {
   EXPECT_EQ(server_buffer_.data()[10007], 0);
 }
 
-// Long and short pieces: as few as a device may have a short way for, and
-// more.
+// Long and short pieces of two regions: as few as a device may have a short way
+// for, and more.
 TEST_P(SendTest, GathersWithImmediate) {
   const size_t lengths[] = {1500, 7, 2800, 64};
+  Region another = client().Allocate(kBufferBytes);
+  ASSERT_FALSE(another.empty());
+  another.Fill(3);
   for (size_t pieces = 1; pieces <= std::size(lengths); ++pieces) {
     SCOPED_TRACE(pieces);
     server_buffer_.Clear();
@@ -227,9 +230,10 @@ TEST_P(SendTest, GathersWithImmediate) {
     WorkRequest send = SendWr(100 + pieces).Imm(htonl(7));
     std::string sent;
     for (size_t i = 0; i < pieces; ++i) {
+      const Region& source = i % 2 == 0 ? client_buffer_ : another;
       const size_t offset = 5000 - 1000 * i;
-      send.Sge(client_buffer_.sge(offset, lengths[i]));
-      sent += client_buffer_.bytes(offset, lengths[i]);
+      send.Sge(source.sge(offset, lengths[i]));
+      sent += source.bytes(offset, lengths[i]);
     }
     ASSERT_EQ(0, Post(client_qp_, send));
     const ibv_wc received = Await(server().recv_cq());

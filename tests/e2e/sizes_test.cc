@@ -156,6 +156,36 @@ TEST_F(SizesTest, OneAttachmentForManyCallsAtOnce) {
   EXPECT_EQ(benchmarks::Checksum(attachment), checksum);
 }
 
+// What lies in front of an attachment is free to be written to where nobody
+// else refers to its memory, and only there.
+TEST_F(SizesTest, BytesInFrontOfAnAttachmentStayWhereSomebodyKeepsThem) {
+  constexpr size_t kFront = 500;
+  for (const size_t bytes : {100, 3'000, 8'000}) {
+    absl::StatusOr<rpc::Buffer> whole =
+        client_.channel().AllocateBuffer(kFront + bytes);
+    ASSERT_TRUE(whole.ok()) << whole.status();
+    benchmarks::FillTestPattern(reinterpret_cast<char*>(whole->mutable_data()),
+                                whole->size(), /*seed=*/2);
+    const std::string before(whole->view());
+    rpc::Buffer front = whole->Slice(0, kFront);
+    rpc::BufferChain attachment(whole->Slice(kFront, bytes));
+    whole->reset();
+    for (const bool front_is_kept : {true, false}) {
+      if (!front_is_kept) front.reset();
+      TimedContext context;
+      context.set_attachment(front_is_kept ? attachment
+                                           : std::move(attachment));
+      Blob request;
+      Blob response;
+      request.set_data("beside it");
+      ASSERT_OK(client_.stub().Echo(&context, request, &response));
+      EXPECT_EQ(response.data(), request.data());
+      EXPECT_TRUE(context.attachment().ToString() == before.substr(kFront));
+      EXPECT_EQ(front.view(), front_is_kept ? before.substr(0, kFront) : "");
+    }
+  }
+}
+
 TEST(EagerLimitTest, HoldsForOtherLimitsOfEitherSide) {
   for (const int64_t limit : {1024, 2048, 4096, 9000}) {
     const Arguments arguments = {{"verbena.eager_limit_bytes", limit}};

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "rdma_transport/software/engine/requester.h"
+#include "rdma_transport/software/engine/sge_copy.h"
 #include "rdma_transport/software/engine/work_request.h"
 
 namespace rdma::soft {
@@ -52,10 +53,12 @@ bool Requester::PostDescribed(const ibv_send_wr& wr) {
       sq_.full()) {
     return false;
   }
+  const uint64_t bytes =
+      TotalBytes(wr.sg_list, static_cast<uint32_t>(wr.num_sge));
+  if (bytes <= kCopyIntoLinkBytes || bytes > kMaxMessageBytes) return false;
   Link* const link = qp_->link;
   Descriptor pieces[kLineDescriptors];
   Descriptor* next = pieces;
-  uint64_t bytes = 0;
   for (const ibv_sge* sge = wr.sg_list; sge != wr.sg_list + wr.num_sge; ++sge) {
     KeyRange range;
     if (sge->length == 0 || !qp_->memory->FindLocal(qp_->pd, *sge, 0, &range) ||
@@ -63,9 +66,7 @@ bool Requester::PostDescribed(const ibv_send_wr& wr) {
       return false;
     }
     *next++ = {range.arena, sge->length, range.OffsetOf(sge->addr)};
-    bytes += sge->length;
   }
-  if (bytes <= kCopyIntoLinkBytes || bytes > kMaxMessageBytes) return false;
   const bool signaled = (wr.send_flags & IBV_SEND_SIGNALED) != 0;
   if (signaled && signaled_pending_ == 0) AskForNext();
   if (!link->MayPutShort()) [[unlikely]]
