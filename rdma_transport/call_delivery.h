@@ -8,8 +8,10 @@
 #define VERBENA_RDMA_TRANSPORT_CALL_DELIVERY_H_
 
 #include <cassert>
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/base/optimization.h"
 #include "rdma_transport/arriving_message.h"
@@ -54,18 +56,22 @@ class CallDelivery final : public CallDeliverer {
   // which nothing is: its last two callbacks in one go. False: the turnstile is
   // lost.
   bool DeliverLast(Call& call, rpc::IncomingFrame& frame) {
-    assert(call.closed && !call.busy && !call.queued && call.inbox.empty() &&
-           call.sink != nullptr);
-    call.busy = true;
-    const auto deliver = [&call, &frame] {
-      call.sink->OnLastFrame(frame, call.outcome);
-    };
-    if (poller_->RunCallback(call.quick_sink, deliver)) [[likely]] {
-      Destroy(call);
-      return true;
-    }
-    DestroyLater(call);
-    return false;
+    return RunLastCallbacks(call, [&call, &frame] {
+      call.sink->OnFrame(frame);
+      call.sink->OnClosed(call.outcome);
+    });
+  }
+  // The same where it is an OK with a message and nothing else: the end of what
+  // `buffer` has, which is left there where the sink did not take it over.
+  bool DeliverOnlyMessage(Call& call, rpc::Buffer& buffer, size_t bytes) {
+    return RunLastCallbacks(call, [&call, &buffer, bytes] {
+      buffer.remove_prefix(buffer.size() - bytes);
+      if (call.sink->OnOnlyMessage(buffer.view())) [[likely]]
+        return;
+      rpc::IncomingFrame frame(std::move(buffer), /*code=*/0);
+      call.sink->OnFrame(frame);
+      call.sink->OnClosed(call.outcome);
+    });
   }
 
   // Delivers a client's last frame, which was held, with its ArrivingMessage.
@@ -110,6 +116,19 @@ class CallDelivery final : public CallDeliverer {
   void DeliverNext(Call& call) override;
 
  private:
+  // Runs what is the last of a call's. False: the turnstile is lost.
+  template <typename Callback>
+  bool RunLastCallbacks(Call& call, Callback callback) {
+    assert(call.closed && !call.busy && !call.queued && call.inbox.empty() &&
+           call.sink != nullptr);
+    call.busy = true;
+    if (poller_->RunCallback(call.quick_sink, callback)) [[likely]] {
+      Destroy(call);
+      return true;
+    }
+    DestroyLater(call);
+    return false;
+  }
   // Runs one of the call's, after which it may have another.
   template <typename Callback>
   void RunCallback(Call& call, bool quick, Callback callback);

@@ -97,21 +97,17 @@ void Connection::OnAnswer(const ibv_wc& wc) {
   if (ABSL_PREDICT_FALSE(call == nullptr ||
                          call->sequence != frame.call_sequence() ||
                          (call->received_end | call->busy | call->queued) ||
-                         !call->inbox.empty())) {
+                         !call->inbox.empty() || frame.detail() != 0)) {
     return OnAnyFrame(wc, rpc::Buffer(std::move(buffer)));
   }
   Account(frame.credits());
   call->received_end = true;
   DetachClientCall(*call);
   delivery_->CloseAfterLastFrame(*call);
-  const rpc::BufferBlock* const block = buffer.block();
-  rpc::IncomingFrame incoming(
-      MessageOf(std::move(buffer), frame.message().size()), frame.detail());
-  if (ABSL_PREDICT_TRUE(delivery_->DeliverLast(*call, incoming)) &&
-      ABSL_PREDICT_TRUE(!incoming.message.empty()) &&
-      ABSL_PREDICT_TRUE(incoming.message.is_one_buffer()) &&
-      ABSL_PREDICT_TRUE(incoming.message.only().block() == block)) {
-    pool.PutBack(incoming.message.TakeOnly());
+  if (ABSL_PREDICT_TRUE(delivery_->DeliverOnlyMessage(
+          *call, buffer, frame.message().size())) &&
+      ABSL_PREDICT_TRUE(buffer.block() != nullptr)) {
+    pool.PutBack(std::move(buffer));
   }
 }
 

@@ -63,13 +63,13 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ReactorCall::TellDone() {
   reactor_.OnDone(status);
 }
 
-void ReactorCall::OnLastFrame(IncomingFrame& frame,
-                              const CallOutcome& outcome) {
-  if (!TakeUsualAnswer(frame, outcome)) return;
+bool ReactorCall::OnOnlyMessage(std::string_view message) {
+  if (!TakeOnlyMessage(message)) return false;
   CallbackScope scope(this);
   reactor_.OnReadInitialMetadataDone(true);
   End();
   TellDone();
+  return true;
 }
 
 void ReactorCall::OnDone() {

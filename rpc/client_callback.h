@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 
 #include "rpc/channel_interface.h"
 #include "rpc/client_context.h"
@@ -54,7 +55,7 @@ class ReactorCall final : public ClientUnaryCall, private Executor::Task {
   void BindWithoutTransport(const RpcMethod& method);
   void StartWithoutTransport();
 
-  void OnLastFrame(IncomingFrame& frame, const CallOutcome& outcome) override;
+  bool OnOnlyMessage(std::string_view message) override;
   void OnDone() override;
   void DoneElsewhere() override;
   void OnInitialMetadata() override;

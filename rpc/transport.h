@@ -15,7 +15,7 @@
 //   sink->OnFrame(frame{end})      <----  Send(call, frame{end})
 //   sink->OnClosed(OK)                    sink->OnClosed(OK)
 //
-// The client's two may be one, OnLastFrame.
+// The client's two may be one, OnOnlyMessage.
 //
 // Each direction of a call has a window in bytes, so that a slow reader holds
 // back its stream and nothing else: frames that find none left wait, and OnSent
@@ -243,13 +243,11 @@ class CallSink {
   // the sink before it calls this, so the sink may delete itself.
   virtual void OnClosed(const CallOutcome& outcome) = 0;
 
-  // Client: OnFrame of the frame that ends the call in order, and OnClosed, in
-  // one go: the sink may delete itself. A transport may call it for the two,
-  // though not where the message is an ArrivingMessage. Default: calls them.
-  virtual void OnLastFrame(IncomingFrame& frame, const CallOutcome& outcome) {
-    OnFrame(frame);
-    OnClosed(outcome);
-  }
+  // Client: OnFrame and OnClosed in one go, of a call whose only frame is an OK
+  // and this message, which must not be kept: the sink may delete itself. A
+  // transport may call it for the two. False, which is the default: not taken,
+  // and nothing happened; the two follow.
+  virtual bool OnOnlyMessage(std::string_view /*message*/) { return false; }
 
   // Client: whether a large last message may be given to OnFrame now, on this
   // thread, as an ArrivingMessage. Such a callback is not quick.

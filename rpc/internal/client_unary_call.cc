@@ -199,47 +199,15 @@ ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::Done(bool elsewhere) {
   }
 }
 
-void ClientUnaryCall::OnLastFrame(IncomingFrame& frame,
-                                  const CallOutcome& outcome) {
-  if (!TakeUsualAnswer(frame, outcome)) return;
+bool ClientUnaryCall::OnOnlyMessage(std::string_view message) {
+  if (!TakeOnlyMessage(message)) return false;
   OnInitialMetadata();
   End();
   OnDone();
-}
-
-ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::TakeUnusualAnswer(
-    IncomingFrame& frame, const CallOutcome& outcome) {
-  CallSink::OnLastFrame(frame, outcome);
-}
-
-ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::EndMalformed(
-    const IncomingFrame& frame, const CallOutcome& outcome) {
-  RefuseMalformed(frame);
-  OnClosed(outcome);
+  return true;
 }
 
 void ClientUnaryCall::OnFrame(IncomingFrame& frame) {
-  auto* const response = response_.lite();
-  if (ABSL_PREDICT_FALSE(response == nullptr || !frame.end ||
-                         !IsUsual(frame))) {
-    return AcceptUnusual(frame);
-  }
-  if (ABSL_PREDICT_FALSE(!parse_(frame.message.only().view(), response))) {
-    return RefuseMalformed(frame);
-  }
-  came_ = kAll;
-  OnInitialMetadata();
-}
-
-ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::RefuseMalformed(
-    const IncomingFrame& frame) {
-  came_ = kAnyFrame;
-  status_ = ParseFailure(frame.message.size(), *response_.lite());
-  Fail();
-}
-
-ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::AcceptUnusual(
-    IncomingFrame& frame) {
   // After an error or the last frame nothing counts any more.
   if (has(kStatus)) return;
   const bool first = !has(kAnyFrame);
@@ -407,10 +375,11 @@ class BlockingCall final : public ClientUnaryCall {
     return OnItsThread() && CallbackScope::innermost() == scope_ &&
            has_protobuf_response();
   }
-  void OnLastFrame(IncomingFrame& frame, const CallOutcome& outcome) override {
-    if (!TakeUsualAnswer(frame, outcome)) return;
+  bool OnOnlyMessage(std::string_view message) override {
+    if (!TakeOnlyMessage(message)) return false;
     End();
     OnDone();
+    return true;
   }
   void DecodeLarge(ClientContext* context, MessageRef response);
   bool OnItsThread() const { return CallbackScope::ThisThread() == thread_; }

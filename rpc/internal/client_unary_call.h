@@ -11,9 +11,9 @@
 //
 // The order of things, for a call that goes well:
 //
-//   Start        encodes, transport->StartCall
-//   OnLastFrame  decodes into the response, OnDone; on the thread that drives
-//                the transport
+//   Start          encodes, transport->StartCall
+//   OnOnlyMessage  decodes into the response, OnDone; on the thread that drives
+//                  the transport
 //
 // or instead of the latter OnFrame, any number of times, and OnClosed.
 //
@@ -58,7 +58,7 @@ class ClientUnaryCall : public CallSink {
   void OnFrame(IncomingFrame& frame) final;
   void OnPeer(std::string_view peer) final;
   void OnClosed(const CallOutcome& outcome) final;
-  void OnLastFrame(IncomingFrame& frame, const CallOutcome& outcome) override;
+  bool OnOnlyMessage(std::string_view message) override;
 
  protected:
   ClientUnaryCall() = default;
@@ -88,10 +88,10 @@ class ClientUnaryCall : public CallSink {
                    ConstMessageRef request, MessageRef response,
                    bool done_on_other_thread);
 
-  // For OnLastFrame of subclasses, in line (unary_answer.h): it, but for
+  // For OnOnlyMessage of subclasses, in line (unary_answer.h): it, but for
   // OnInitialMetadata, End and OnDone, which then follow in this order. False:
-  // it did all.
-  bool TakeUsualAnswer(IncomingFrame& frame, const CallOutcome& outcome);
+  // not taken.
+  bool TakeOnlyMessage(std::string_view message);
   void End();
 
   const Status& status() const { return status_; }
@@ -131,21 +131,15 @@ class ClientUnaryCall : public CallSink {
                   ClientTransport* transport, bool done_on_other_thread);
   void Done(bool elsewhere);
 
-  // A frame that is not just the response.
-  void AcceptUnusual(IncomingFrame& frame);
   ReceivedMetadata& received();
   bool HasInitialMetadata() const;
   bool AcceptHeader(const IncomingFrame& frame, bool first);
   bool AcceptResponse(IncomingFrame& frame);
-  void RefuseMalformed(const IncomingFrame& frame);
-  void TakeUnusualAnswer(IncomingFrame& frame, const CallOutcome& outcome);
-  void EndMalformed(const IncomingFrame& frame, const CallOutcome& outcome);
   bool ParseArriving(ArrivingMessage& message);
   // Ends the call with status_, whatever else comes.
   void Fail();
   void CloseUnusual(const CallOutcome& outcome);
 
-  bool IsUsual(const IncomingFrame& frame) const;
   bool has_started() const;
   bool has(uint8_t what) const { return (came_ & what) != 0; }
 
