@@ -131,8 +131,9 @@ class ClientContext {
   }
 
   // Bytes to go beside the request. Memory of Channel::AllocateBuffer, or that
-  // came as an attachment, is not copied; it must not change until the call is
-  // over.
+  // came as an attachment, is not copied where it is longer than a frame (10
+  // KiB); it must not change until the call is over. What lies in front of it
+  // in its block may, where nobody else refers to the block (Buffer::headroom).
   void set_attachment(BufferChain attachment) {
     sent_attachment_ = std::move(attachment);
   }

@@ -109,9 +109,9 @@ class ServerContextBase {
   const BufferChain& attachment() const { return received_attachment_; }
   BufferChain& attachment() { return received_attachment_; }
 
-  // Bytes to go beside the response; sent where the status is OK. Memory of
-  // AllocateBuffer, or that came as an attachment, is not copied; it must not
-  // change until the client has it, so share what is never written again.
+  // Bytes to go beside the response; sent where the status is OK. As of
+  // ClientContext::set_attachment, but that the memory must not change until
+  // the client has it: share what is never written again.
   void set_attachment(BufferChain attachment) {
     sent_attachment_ = std::move(attachment);
   }

@@ -10,7 +10,8 @@
 // A Write returns when its message is on its way and the next may follow: it
 // waits for a reader that is slow. Beyond gRPC: attachments, each beside a
 // message (WriteOptions::set_attachment, and Read's second argument).
-// Registered memory is not copied, on neither side.
+// Registered memory longer than a frame (10 KiB) is not copied, on neither
+// side.
 //
 // A client's object must go before its context; that ends a call that still
 // runs, with CANCELLED. A server's lives until its handler returns.

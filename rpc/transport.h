@@ -162,7 +162,8 @@ struct OutgoingFrame : OutgoingFields {
   std::shared_ptr<GrowingMessage> growing;
 
   // Bytes beside the message. Registered memory (AllocateBuffer's, or what an
-  // IncomingFrame held) is not copied; other memory is copied once.
+  // IncomingFrame held) is not copied where it is longer than a frame; other
+  // memory is copied once.
   BufferChain attachment;
 };
 
