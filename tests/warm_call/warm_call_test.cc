@@ -35,15 +35,15 @@ namespace {
 // it.
 #ifdef NDEBUG
 constexpr char kMode[] = "optimized";
-constexpr CallgrindCounts kClientLimit = {.instructions = 1647, .stores = 327};
+constexpr CallgrindCounts kClientLimit = {.instructions = 1622, .stores = 313};
 constexpr CallgrindCounts kServerLimit = {.instructions = 1900, .stores = 351};
 #else
 // Several times as many, and more where the way is longer all the same.
 constexpr char kMode[] = "not optimized, as without -c opt";
-constexpr CallgrindCounts kClientLimit = {.instructions = 13633,
-                                          .stores = 3342};
+constexpr CallgrindCounts kClientLimit = {.instructions = 12619,
+                                          .stores = 3079};
 constexpr CallgrindCounts kServerLimit = {.instructions = 14696,
-                                          .stores = 3575};
+                                          .stores = 3640};
 #endif
 
 // From the test's working directory, the root of its runfiles.
