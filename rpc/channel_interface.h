@@ -81,7 +81,8 @@ class ChannelInterface : public std::enable_shared_from_this<ChannelInterface> {
                                   internal::ToTime(deadline), queue, tag);
   }
 
-  // Memory that calls on this channel send without copying: for attachments.
+  // Memory that calls on this channel send without copying, where it is longer
+  // than a frame: for attachments (ClientContext::set_attachment).
   // RESOURCE_EXHAUSTED: the memory budget is used up; its text says what to do.
   virtual absl::StatusOr<Buffer> AllocateBuffer(size_t bytes) = 0;
 
