@@ -231,19 +231,12 @@ def ratios(figures):
     }
 
 
-def attachment():
-    """As ratios, of attachments."""
-    names = {"roundtrip_64_vs_ucx": ("latency", 64), "roundtrip_8192_vs_ucx": ("latency", 8 << 10)}
-    return {name: (figure(ATTACHMENT, *words), figure(UCX, *words))
-            for name, words in names.items()}
-
-
-def protobuf_alone():
-    """As ratios, of the floor's echo with protobuf."""
+def instead_of_ours(program):
+    """As ratios, of another program's figures, those that it has."""
     names = {"roundtrip_64_vs_ucx": ("latency", 64), "roundtrip_8192_vs_ucx": ("latency", 8 << 10),
              "rate_64_vs_ucx": ("rate", 64, 64)}
-    return {name: (figure(FLOOR_PROTOBUF, *words), figure(UCX, *words))
-            for name, words in names.items()}
+    return {name: (figure(program, *words), figure(UCX, *words))
+            for name, words in names.items() if words[0] in WORDS[program]}
 
 
 def medians(figures, pairs):
@@ -256,8 +249,8 @@ def summaries(figures):
     yield {"by_distance": {name: [[distance, round(ratio, 4)] for distance, ratio in
                                   figures.ratios_of_rounds(*pair)]
                            for name, pair in pairs.items()}}
-    yield {"attachment": medians(figures, attachment())}
-    yield {"protobuf_alone": medians(figures, protobuf_alone())}
+    yield {"attachment": medians(figures, instead_of_ours(ATTACHMENT))}
+    yield {"protobuf_alone": medians(figures, instead_of_ours(FLOOR_PROTOBUF))}
     yield {"rounds_alike": {name: len(figures.pairs(*pair)[1]) for name, pair in pairs.items()}}
     yield {"summary": medians(figures, pairs)}
 

@@ -106,7 +106,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::SendAtOnce(
                          !IsUsual(kind, call))) {
     return false;
   }
-  assert(frame.growing == nullptr);
+  assert(!has_buffers || frame.growing == nullptr);
   FrameFields fields;
   SetFields<kExtent>(kind, call, frame, &fields);
   fields.message_bytes = static_cast<uint32_t>(frame.small_message.size());

@@ -74,6 +74,7 @@ void FillParts(Parts* parts) {
 // What handlers of either kind do, and set.
 struct OneThread::Handlers {
   std::function<void()> run;
+  bool echo_attachment = false;
   rpc::Event handled;
 };
 
@@ -85,7 +86,7 @@ class OneThread::BlockingService final : public Echo::Service {
   rpc::Status Say(rpc::ServerContext* context, const Blob* request,
                   Blob* response) override {
     response->set_data(request->data());
-    if (!context->attachment().empty()) {
+    if (handlers_.echo_attachment) {
       context->set_attachment(context->attachment());
     }
     handlers_.run();
@@ -161,6 +162,7 @@ OneThread::OneThread(const Form& form, OnSwitch on_switch,
       form_(form),
       handlers_(std::make_unique<Handlers>()) {
   handlers_->run = std::move(in_handler);
+  handlers_->echo_attachment = form.attachment_bytes != 0;
   ::signal(SIGALRM, &OnAlarm);
   ::alarm(kStuckSeconds);
   request_.set_data(std::string(static_cast<size_t>(form.message_bytes), 'p'));

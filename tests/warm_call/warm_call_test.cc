@@ -43,7 +43,7 @@ constexpr char kMode[] = "not optimized, as without -c opt";
 constexpr CallgrindCounts kClientLimit = {.instructions = 12619,
                                           .stores = 3079};
 constexpr CallgrindCounts kServerLimit = {.instructions = 14696,
-                                          .stores = 3640};
+                                          .stores = 3575};
 #endif
 
 // From the test's working directory, the root of its runfiles.

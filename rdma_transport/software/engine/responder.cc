@@ -176,7 +176,7 @@ bool Responder::ReceiveDescribed(Link* link, uint64_t word,
                       piece->bytes);
     bytes += piece->bytes;
   }
-  // Or it was heard while the memory was looked for.
+  // It may have rung while the memory was looked for.
   if (link->rang() || link->PeerClosed()) [[unlikely]]
     return false;
   *budget_bytes -= bytes;
