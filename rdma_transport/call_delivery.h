@@ -9,17 +9,37 @@
 
 #include <cassert>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/base/optimization.h"
 #include "rdma_transport/arriving_message.h"
 #include "rdma_transport/call.h"
+#include "rdma_transport/frame.h"
 #include "rdma_transport/poller.h"
 #include "rpc/transport.h"
 
 namespace rdma {
+
+// The last frame of its direction: a message, and as much of an attachment as
+// is behind it in the buffer.
+template <Beside kBeside>
+rpc::IncomingFrame IncomingOf(rpc::Buffer&& buffer, size_t message_bytes,
+                              uint32_t code) {
+  if constexpr (kBeside == Beside::kNothing) {
+    return rpc::IncomingFrame(std::move(buffer), code);
+  }
+  // Few have both.
+  rpc::Buffer message;
+  if (message_bytes != 0) message = buffer.Slice(0, message_bytes);
+  rpc::IncomingFrame frame(std::move(message), code);
+  buffer.remove_prefix(message_bytes);
+  frame.attachment.Append(std::move(buffer));
+  return frame;
+}
 
 class CallDelivery final : public CallDeliverer {
  public:
@@ -61,14 +81,21 @@ class CallDelivery final : public CallDeliverer {
       call.sink->OnClosed(call.outcome);
     });
   }
-  // The same where it is an OK with a message and nothing else: the end of what
-  // `buffer` has, which is left there where the sink did not take it over.
-  bool DeliverOnlyMessage(Call& call, rpc::Buffer& buffer, size_t bytes) {
-    return RunLastCallbacks(call, [&call, &buffer, bytes] {
-      buffer.remove_prefix(buffer.size() - bytes);
-      if (call.sink->OnOnlyMessage(buffer.view())) [[likely]]
+  // The same where it is an OK with what IncomingOf takes. The buffer is left
+  // where the sink did not take it over.
+  template <Beside kBeside>
+  bool DeliverOnlyMessage(Call& call, rpc::Buffer& buffer,
+                          size_t message_bytes) {
+    return RunLastCallbacks(call, [&call, &buffer, message_bytes] {
+      const std::string_view message = {
+          reinterpret_cast<const char*>(buffer.data()), message_bytes};
+      if (call.sink->OnOnlyMessage(
+              message, kBeside == Beside::kNothing ? nullptr : &buffer))
+          [[likely]] {
         return;
-      rpc::IncomingFrame frame(std::move(buffer), /*code=*/0);
+      }
+      rpc::IncomingFrame frame =
+          IncomingOf<kBeside>(std::move(buffer), message_bytes, /*code=*/0);
       call.sink->OnFrame(frame);
       call.sink->OnClosed(call.outcome);
     });

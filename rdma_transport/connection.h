@@ -396,9 +396,15 @@ class Connection final : public PolledConnection,
 
   // Receiving (connection_receive.cc).
   void OnAnswer(const ibv_wc& wc);
+  void OnAnswerBeside(const ibv_wc& wc, rpc::Buffer&& buffer);
+  template <Beside kBeside>
+  bool TakeAnswer(const ibv_wc& wc, rpc::Buffer& buffer);
   void OnRequest(const ibv_wc& wc);
-  template <FrameKind kKind>
-  bool Takes(const OnlyMessage<kKind>& frame);
+  void OnRequestBeside(const ibv_wc& wc, rpc::Buffer&& buffer);
+  template <Beside kBeside>
+  bool TakeRequest(const ibv_wc& wc, rpc::Buffer& buffer);
+  template <FrameKind kKind, Beside kBeside>
+  bool Takes(const OnlyMessage<kKind, kBeside>& frame);
   bool TakesUnplain();
   void Account(uint32_t credits);
   bool IsPlain() const;

@@ -32,12 +32,6 @@ uint32_t TagOf(const ibv_wc& wc) {
   return (wc.wc_flags & IBV_WC_WITH_IMM) != 0 ? ntohl(wc.imm_data) : 0;
 }
 
-// The buffer's message, without what is in front of it.
-rpc::Buffer MessageOf(rpc::Buffer&& frame, size_t message_bytes) {
-  frame.remove_prefix(frame.size() - message_bytes);
-  return std::move(frame);
-}
-
 // The status that a reset carries. A peer may say anything but OK.
 absl::Status ResetStatus(const FrameView& view) {
   auto code = static_cast<absl::StatusCode>(view.fields.detail);
@@ -82,41 +76,74 @@ void Connection::OnReceive(const ibv_wc& wc) {
   }
 }
 
-// These two are the short way of what most frames are, where nothing is special
-// about them. They do as OnAnyFrame would, with its checks in one go, and leave
-// it what is not so. Delivering is the last action: the turnstile may be lost.
+// TakeAnswer and TakeRequest are the short way of what most frames are, where
+// nothing is special about them. They do as OnAnyFrame would, with its checks
+// in one go; false: not so, and nothing happened. Delivering is the last
+// action: the turnstile may be lost.
 
 void Connection::OnAnswer(const ibv_wc& wc) {
-  ReceivePool& pool = poller_->receive_pool();
-  rpc::Buffer buffer = pool.Take(wc.wr_id, wc.byte_len);
-  const OnlyMessage<FrameKind::kData> frame(TagOf(wc), BytesOf(buffer));
-  if (ABSL_PREDICT_FALSE(!Takes(frame))) {
-    return OnAnyFrame(wc, rpc::Buffer(std::move(buffer)));
+  rpc::Buffer buffer = poller_->receive_pool().Take(wc.wr_id, wc.byte_len);
+  if (ABSL_PREDICT_FALSE(!TakeAnswer<Beside::kNothing>(wc, buffer))) {
+    OnAnswerBeside(wc, rpc::Buffer(std::move(buffer)));
   }
+}
+
+ABSL_ATTRIBUTE_NOINLINE void Connection::OnAnswerBeside(const ibv_wc& wc,
+                                                        rpc::Buffer&& buffer) {
+  if (!TakeAnswer<Beside::kAttachment>(wc, buffer)) {
+    OnAnyFrame(wc, std::move(buffer));
+  }
+}
+
+template <Beside kBeside>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakeAnswer(
+    const ibv_wc& wc, rpc::Buffer& buffer) {
+  const OnlyMessage<FrameKind::kData, kBeside> frame(TagOf(wc),
+                                                     BytesOf(buffer));
+  if (ABSL_PREDICT_FALSE(!Takes(frame))) return false;
   Call* const call = slots_[frame.slot()];
   if (ABSL_PREDICT_FALSE(call == nullptr ||
                          call->sequence != frame.call_sequence() ||
                          (call->received_end | call->busy | call->queued) ||
                          !call->inbox.empty() || frame.detail() != 0)) {
-    return OnAnyFrame(wc, rpc::Buffer(std::move(buffer)));
+    return false;
   }
   Account(frame.credits());
   call->received_end = true;
   DetachClientCall(*call);
   delivery_->CloseAfterLastFrame(*call);
-  if (ABSL_PREDICT_TRUE(delivery_->DeliverOnlyMessage(
+  buffer.remove_prefix(buffer.size() - frame.message().size() -
+                       frame.attachment_bytes());
+  if (ABSL_PREDICT_TRUE(delivery_->DeliverOnlyMessage<kBeside>(
           *call, buffer, frame.message().size())) &&
       ABSL_PREDICT_TRUE(buffer.block() != nullptr)) {
-    pool.PutBack(std::move(buffer));
+    poller_->receive_pool().PutBack(std::move(buffer));
   }
+  return true;
 }
 
 void Connection::OnRequest(const ibv_wc& wc) {
   rpc::Buffer buffer = poller_->receive_pool().Take(wc.wr_id, wc.byte_len);
-  const OnlyMessage<FrameKind::kOpen> frame(TagOf(wc), BytesOf(buffer));
+  if (ABSL_PREDICT_FALSE(!TakeRequest<Beside::kNothing>(wc, buffer))) {
+    OnRequestBeside(wc, rpc::Buffer(std::move(buffer)));
+  }
+}
+
+ABSL_ATTRIBUTE_NOINLINE void Connection::OnRequestBeside(const ibv_wc& wc,
+                                                         rpc::Buffer&& buffer) {
+  if (!TakeRequest<Beside::kAttachment>(wc, buffer)) {
+    OnAnyFrame(wc, std::move(buffer));
+  }
+}
+
+template <Beside kBeside>
+ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakeRequest(
+    const ibv_wc& wc, rpc::Buffer& buffer) {
+  const OnlyMessage<FrameKind::kOpen, kBeside> frame(TagOf(wc),
+                                                     BytesOf(buffer));
   if (ABSL_PREDICT_FALSE(!Takes(frame) || slots_[frame.slot()] != nullptr ||
                          frame.detail() >= methods_.size())) {
-    return OnAnyFrame(wc, rpc::Buffer(std::move(buffer)));
+    return false;
   }
   Account(frame.credits());
   Call* const call = CreateServerCall(frame.detail(), frame.call_sequence());
@@ -125,18 +152,24 @@ void Connection::OnRequest(const ibv_wc& wc) {
   if (const uint64_t timeout_us = frame.timeout_us(); timeout_us != 0) {
     SetTimeout(*call, timeout_us);
   }
-  rpc::IncomingFrame incoming(
-      MessageOf(std::move(buffer), frame.message().size()), frame.detail());
+  const size_t message_bytes = frame.message().size();
+  buffer.remove_prefix(buffer.size() - message_bytes -
+                       frame.attachment_bytes());
+  rpc::IncomingFrame incoming =
+      IncomingOf<kBeside>(std::move(buffer), message_bytes, frame.detail());
   delivery_->DeliverOpenInLine(*call, incoming);
+  return true;
 }
 
-template <FrameKind kKind>
+template <FrameKind kKind, Beside kBeside>
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::Takes(
-    const OnlyMessage<kKind>& frame) {
+    const OnlyMessage<kKind, kBeside>& frame) {
   assert(!is_plain_ || IsPlain());
   return ABSL_PREDICT_TRUE(
       (is_plain_ || TakesUnplain()) && frame.is_one() &&
       frame.message().size() <= options_.max_receive_message_bytes &&
+      (kBeside == Beside::kNothing ||
+       frame.attachment_bytes() <= options_.max_receive_attachment_bytes) &&
       receive_credits_.outstanding() != 0 &&
       send_credits_.CanAdd(frame.credits()) &&
       !poller_->receive_pool().IsTight() && !poller_->callbacks_wait() &&

@@ -177,10 +177,12 @@ bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
                       FrameView* view);
 
 // The only message of its direction, small, with nothing beside it: both frames
-// of most calls, opens and data. A view: fields are read where they lie, each
-// time, so that nobody else may write to `payload`, as no peer may to a receive
-// buffer once it is complete (MemoryUse::kLocal).
-template <FrameKind kKind>
+// of most calls, opens and data. Or with no more beside it than an attachment.
+// A view: fields are read where they lie, each time, so that nobody else may
+// write to `payload`, as no peer may to a receive buffer once it is complete
+// (MemoryUse::kLocal).
+enum class Beside { kNothing, kAttachment };
+template <FrameKind kKind, Beside kBeside = Beside::kNothing>
 class OnlyMessage {
  public:
   OnlyMessage(uint32_t tag, absl::Span<const std::byte> payload)
@@ -196,7 +198,10 @@ class OnlyMessage {
   uint32_t detail() const;
   uint64_t timeout_us() const;
   absl::Span<const std::byte> message() const {
-    return payload_.subspan(kFrontBytes);
+    return payload_.subspan(kFrontBytes, message_bytes());
+  }
+  size_t attachment_bytes() const {
+    return payload_.size() - kFrontBytes - message_bytes();
   }
 
  private:
@@ -204,6 +209,8 @@ class OnlyMessage {
   static constexpr bool kOpens = kKind == FrameKind::kOpen;
   static constexpr size_t kFrontBytes =
       kFramePrefixBytes + (kOpens ? kOpenExtraBytes : 0);
+
+  size_t message_bytes() const;
 
   uint32_t tag_;
   absl::Span<const std::byte> payload_;
@@ -308,36 +315,48 @@ inline bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
   return true;
 }
 
-template <FrameKind kKind>
-inline bool OnlyMessage<kKind>::is_one() const {
+template <FrameKind kKind, Beside kBeside>
+inline bool OnlyMessage<kKind, kBeside>::is_one() const {
   using frame_internal::Load;
   constexpr uint32_t kExpected =
       static_cast<uint32_t>(kKind) << 8 | kEnd | kHasMessage;
   const std::byte* const in = payload_.data();
-  return ABSL_PREDICT_TRUE(tag_ >> 20 == kExpected) &&
-         ABSL_PREDICT_TRUE(payload_.size() >= kFrontBytes) &&
-         ABSL_PREDICT_TRUE(Load<uint16_t>(in + 6) == 0) &&
-         ABSL_PREDICT_TRUE(Load<uint32_t>(in + 8) ==
-                           payload_.size() - kFrontBytes);
+  if (ABSL_PREDICT_FALSE(tag_ >> 20 != kExpected) ||
+      ABSL_PREDICT_FALSE(payload_.size() < kFrontBytes) ||
+      ABSL_PREDICT_FALSE(Load<uint16_t>(in + 6) != 0)) {
+    return false;
+  }
+  const size_t rest = payload_.size() - kFrontBytes;
+  const uint32_t bytes = Load<uint32_t>(in + 8);
+  return ABSL_PREDICT_TRUE(kBeside == Beside::kNothing ? bytes == rest
+                                                       : bytes <= rest);
 }
 
-template <FrameKind kKind>
-inline uint32_t OnlyMessage<kKind>::call_sequence() const {
+template <FrameKind kKind, Beside kBeside>
+inline uint32_t OnlyMessage<kKind, kBeside>::call_sequence() const {
   return frame_internal::Load<uint32_t>(payload_.data());
 }
 
-template <FrameKind kKind>
-inline uint32_t OnlyMessage<kKind>::credits() const {
+template <FrameKind kKind, Beside kBeside>
+inline uint32_t OnlyMessage<kKind, kBeside>::credits() const {
   return frame_internal::Load<uint16_t>(payload_.data() + 4);
 }
 
-template <FrameKind kKind>
-inline uint32_t OnlyMessage<kKind>::detail() const {
+template <FrameKind kKind, Beside kBeside>
+inline size_t OnlyMessage<kKind, kBeside>::message_bytes() const {
+  if constexpr (kBeside == Beside::kNothing) {
+    return payload_.size() - kFrontBytes;
+  }
+  return frame_internal::Load<uint32_t>(payload_.data() + 8);
+}
+
+template <FrameKind kKind, Beside kBeside>
+inline uint32_t OnlyMessage<kKind, kBeside>::detail() const {
   return frame_internal::Load<uint32_t>(payload_.data() + 12);
 }
 
-template <FrameKind kKind>
-inline uint64_t OnlyMessage<kKind>::timeout_us() const {
+template <FrameKind kKind, Beside kBeside>
+inline uint64_t OnlyMessage<kKind, kBeside>::timeout_us() const {
   if constexpr (!kOpens) return 0;
   return frame_internal::Load<uint64_t>(payload_.data() + kFramePrefixBytes);
 }

@@ -14,40 +14,39 @@ void ReactorCall::Bind(ChannelInterface* channel, const RpcMethod& method,
                        ClientContext* context, ConstMessageRef request,
                        MessageRef response) {
   channel_ = HoldChannel(channel);
-  target_ = &channel->call_target();
-  method_ = method.number();
-  messages_ = &method.messages();
-  bound_context_ = context;
-  request_ = request;
-  bound_response_ = response;
-  if (ABSL_PREDICT_FALSE(target_->transport == nullptr)) {
+  bound_ = {&channel->call_target(),
+            method.number(),
+            &method.messages(),
+            context,
+            request,
+            response};
+  if (ABSL_PREDICT_FALSE(bound_.target->transport == nullptr)) {
     BindWithoutTransport(method);
   }
 }
 
 // The method is needed now: a generic stub's does not live until StartCall.
 void ReactorCall::BindWithoutTransport(const RpcMethod& method) {
-  if (target_->interceptors == nullptr) return;
+  if (bound_.target->interceptors == nullptr) return;
   ClientUnaryReactor* const reactor = &reactor_;
   over_stream_ = std::make_unique<UnaryStreamReactor>(
-      channel_.get(), method, bound_context_, request_, bound_response_,
+      channel_.get(), method, bound_.context, bound_.request, bound_.response,
       [reactor] { reactor->OnReadInitialMetadataDone(true); },
       [reactor](const Status& status) { reactor->OnDone(status); });
   channel_.reset();
 }
 
 void ReactorCall::StartBound() {
-  if (ABSL_PREDICT_FALSE(target_->transport == nullptr)) {
+  if (ABSL_PREDICT_FALSE(bound_.target->transport == nullptr)) {
     return StartWithoutTransport();
   }
-  Start(*target_, method_, *messages_, bound_context_, request_,
-        bound_response_, /*done_on_other_thread=*/true);
+  Start(bound_, /*done_on_other_thread=*/true);
 }
 
 // It destroys itself.
 void ReactorCall::StartWithoutTransport() {
   if (over_stream_ != nullptr) return over_stream_.release()->StartCall();
-  ClientUnaryCall::StartWithoutTransport(*target_, bound_context_,
+  ClientUnaryCall::StartWithoutTransport(*bound_.target, bound_.context,
                                          /*done_on_other_thread=*/true);
 }
 
@@ -63,7 +62,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ReactorCall::TellDone() {
   reactor_.OnDone(status);
 }
 
-bool ReactorCall::OnOnlyMessage(std::string_view message) {
+bool ReactorCall::OnOnlyMessage(std::string_view message, Buffer* both) {
+  if (ABSL_PREDICT_FALSE(both != nullptr))
+    return ClientUnaryCall::OnOnlyMessage(message, both);
   if (!TakeOnlyMessage(message)) return false;
   CallbackScope scope(this);
   reactor_.OnReadInitialMetadataDone(true);

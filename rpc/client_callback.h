@@ -55,7 +55,7 @@ class ReactorCall final : public ClientUnaryCall, private Executor::Task {
   void BindWithoutTransport(const RpcMethod& method);
   void StartWithoutTransport();
 
-  bool OnOnlyMessage(std::string_view message) override;
+  bool OnOnlyMessage(std::string_view message, Buffer* both) override;
   void OnDone() override;
   void DoneElsewhere() override;
   void OnInitialMetadata() override;
@@ -65,12 +65,7 @@ class ReactorCall final : public ClientUnaryCall, private Executor::Task {
 
   ClientUnaryReactor& reactor_;
   std::shared_ptr<ChannelInterface> channel_;  // null: not bound
-  const CallTarget* target_ = nullptr;         // the channel's
-  uint32_t method_ = 0;                        // its number
-  const MethodMessages* messages_ = nullptr;   // static storage
-  ClientContext* bound_context_ = nullptr;
-  ConstMessageRef request_;
-  MessageRef bound_response_;
+  Beginning bound_ = {};
   std::unique_ptr<UnaryStreamReactor> over_stream_;  // with interceptors
 };
 

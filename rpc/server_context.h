@@ -164,17 +164,16 @@ class ServerContextBase {
     received_ = std::move(other.received_);
   }
 
-  // Whether there is nothing to Clear.
-  bool IsClear() const {
-    return received_attachment_.empty() && sent_attachment_.empty() &&
-           received_ == nullptr && sent_ == nullptr;
-  }
+  bool has_metadata() const { return received_ != nullptr || sent_ != nullptr; }
   // Between calls: contexts are used again, with their call's other state.
   void Clear() {
-    if (!received_attachment_.empty()) received_attachment_.clear();
-    if (!sent_attachment_.empty()) sent_attachment_.clear();
+    ClearAttachments();
     received_.reset();
     sent_.reset();
+  }
+  void ClearAttachments() {
+    if (!received_attachment_.empty()) received_attachment_.clear();
+    if (!sent_attachment_.empty()) sent_attachment_.clear();
   }
 
   // What the handler added.

@@ -246,9 +246,13 @@ class CallSink {
 
   // Client: OnFrame and OnClosed in one go, of a call whose only frame is an OK
   // and this message, which must not be kept: the sink may delete itself. A
-  // transport may call it for the two. False, which is the default: not taken,
-  // and nothing happened; the two follow.
-  virtual bool OnOnlyMessage(std::string_view /*message*/) { return false; }
+  // transport may call it for the two. With an attachment, `both` is the memory
+  // of the message and then the attachment, for the sink to take over; else it
+  // is null. False, which is the default: not taken, and nothing happened; the
+  // two follow.
+  virtual bool OnOnlyMessage(std::string_view /*message*/, Buffer* /*both*/) {
+    return false;
+  }
 
   // Client: whether a large last message may be given to OnFrame now, on this
   // thread, as an ArrivingMessage. Such a callback is not quick.

@@ -51,10 +51,11 @@ void ClientUnaryCall::StartWithoutTransport(const CallTarget& target,
 }
 
 ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ClientUnaryCall::StartInLine(
-    const CallTarget& target, uint32_t method, const MethodMessages& messages,
-    ClientContext* context, ConstMessageRef request, MessageRef response,
-    bool done_on_other_thread) {
-  response_ = response;
+    const Beginning& beginning, bool done_on_other_thread) {
+  const CallTarget& target = *beginning.target;
+  const MethodMessages& messages = *beginning.messages;
+  ClientContext* const context = beginning.context;
+  response_ = beginning.response;
   parse_ = messages.response.parse;
   max_metadata_bytes_ = target.max_metadata_bytes;
   came_ = 0;
@@ -63,13 +64,13 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ClientUnaryCall::StartInLine(
 
   MessageScratch scratch;
   OutgoingFrame frame;
-  if (ABSL_PREDICT_FALSE(
-          !Begin(target, context) ||
-          !EncodeRequest(target, request, scratch, frame, messages.request))) {
+  if (ABSL_PREDICT_FALSE(!Begin(target, context) ||
+                         !EncodeRequest(target, beginning.request, scratch,
+                                        frame, messages.request))) {
     return Done(done_on_other_thread);
   }
   CallOptions options;
-  options.method = method;
+  options.method = beginning.method;
   options.deadline = context->deadline_;
   options.wait_for_ready = context->wait_for_ready_;
   options.next_wait =
@@ -77,18 +78,15 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline void ClientUnaryCall::StartInLine(
   options.quick = !done_on_other_thread;
   const CallHandle handle =
       ABSL_PREDICT_FALSE(frame.growing != nullptr)
-          ? StartInParts(options, std::move(frame), request)
+          ? StartInParts(options, std::move(frame), beginning.request)
           : target.transport->StartCall(options, std::move(frame), this);
   // Else it may be over, and this object gone.
   if (handle) AfterStart(handle, done_on_other_thread);
 }
 
-void ClientUnaryCall::Start(const CallTarget& target, uint32_t method,
-                            const MethodMessages& messages,
-                            ClientContext* context, ConstMessageRef request,
-                            MessageRef response, bool done_on_other_thread) {
-  StartInLine(target, method, messages, context, request, response,
-              done_on_other_thread);
+void ClientUnaryCall::Start(const Beginning& beginning,
+                            bool done_on_other_thread) {
+  StartInLine(beginning, done_on_other_thread);
 }
 
 inline bool ClientUnaryCall::Begin(const CallTarget& target,
@@ -199,8 +197,13 @@ ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::Done(bool elsewhere) {
   }
 }
 
-bool ClientUnaryCall::OnOnlyMessage(std::string_view message) {
+ABSL_ATTRIBUTE_NOINLINE bool ClientUnaryCall::OnOnlyMessage(
+    std::string_view message, Buffer* both) {
   if (!TakeOnlyMessage(message)) return false;
+  if (both != nullptr) {
+    both->remove_prefix(message.size());
+    context_->received_attachment_ = BufferChain(std::move(*both));
+  }
   OnInitialMetadata();
   End();
   OnDone();
@@ -353,8 +356,9 @@ class BlockingCall final : public ClientUnaryCall {
     if (ABSL_PREDICT_FALSE(target.transport == nullptr)) {
       return RunWithoutTransport(channel, method, context, request, response);
     }
-    StartInLine(target, method.number(), method.messages(), context, request,
-                response, /*done_on_other_thread=*/false);
+    StartInLine({&target, method.number(), &method.messages(), context, request,
+                 response},
+                /*done_on_other_thread=*/false);
     target.transport->Wait(done_);
     if (ABSL_PREDICT_FALSE(!large_response_.empty()))
       DecodeLarge(context, response);
@@ -375,7 +379,9 @@ class BlockingCall final : public ClientUnaryCall {
     return OnItsThread() && CallbackScope::innermost() == scope_ &&
            has_protobuf_response();
   }
-  bool OnOnlyMessage(std::string_view message) override {
+  bool OnOnlyMessage(std::string_view message, Buffer* both) override {
+    if (ABSL_PREDICT_FALSE(both != nullptr))
+      return ClientUnaryCall::OnOnlyMessage(message, both);
     if (!TakeOnlyMessage(message)) return false;
     End();
     OnDone();
@@ -470,8 +476,9 @@ void CallbackCall::Run(ChannelInterface* channel, const RpcMethod& method,
     return call->StartWithoutTransport(target, context,
                                        /*done_on_other_thread=*/true);
   }
-  call->StartInLine(target, method.number(), method.messages(), context,
-                    request, response, /*done_on_other_thread=*/true);
+  call->StartInLine({&target, method.number(), &method.messages(), context,
+                     request, response},
+                    /*done_on_other_thread=*/true);
 }
 
 void CallbackCall::CallBack(void (FreeList::*give_back)(FreeListNode*)) {

@@ -58,7 +58,7 @@ class ClientUnaryCall : public CallSink {
   void OnFrame(IncomingFrame& frame) final;
   void OnPeer(std::string_view peer) final;
   void OnClosed(const CallOutcome& outcome) final;
-  bool OnOnlyMessage(std::string_view message) override;
+  bool OnOnlyMessage(std::string_view message, Buffer* both) override;
 
  protected:
   ClientUnaryCall() = default;
@@ -68,25 +68,27 @@ class ClientUnaryCall : public CallSink {
   // the same meaning of `done_on_other_thread`.
   void StartWithoutTransport(const CallTarget& target, ClientContext* context,
                              bool done_on_other_thread);
-  // Begins a call of the method with this number, whose messages go by these
-  // functions; `request` is needed until this returns, `context` and `response`
-  // until OnDone. Once per object.
+  // What a call begins with. `request` is needed until Start returns, `context`
+  // and `response` until OnDone.
+  struct Beginning {
+    const CallTarget* target;        // the channel's
+    uint32_t method;                 // its number
+    const MethodMessages* messages;  // its functions: static storage
+    ClientContext* context;
+    ConstMessageRef request;
+    MessageRef response;
+  };
+  // Begins the call. Once per object.
   //
   // `done_on_other_thread`: OnDone never runs on the stack of this function (it
   // may call the user back, and the user may hold locks here). Without it, the
   // caller must call the transport's Wait next (NextWait::kAtOnce), and OnDone
   // is quick.
-  // REQUIRES: `target` has a transport.
-  void Start(const CallTarget& target, uint32_t method,
-             const MethodMessages& messages, ClientContext* context,
-             ConstMessageRef request, MessageRef response,
-             bool done_on_other_thread);
+  // REQUIRES: the target has a transport.
+  void Start(const Beginning& beginning, bool done_on_other_thread);
 
   // Start, in the caller.
-  void StartInLine(const CallTarget& target, uint32_t method,
-                   const MethodMessages& messages, ClientContext* context,
-                   ConstMessageRef request, MessageRef response,
-                   bool done_on_other_thread);
+  void StartInLine(const Beginning& beginning, bool done_on_other_thread);
 
   // For OnOnlyMessage of subclasses, in line (unary_answer.h): it, but for
   // OnInitialMetadata, End and OnDone, which then follow in this order. False:

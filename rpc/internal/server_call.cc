@@ -59,6 +59,7 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
     self->Run();
   }
   if (ABSL_PREDICT_TRUE(self->IsOver())) {
+    self->context_->ClearAttachments();
     method->spare_calls.Give(self);
     return Nobody();
   }
@@ -67,14 +68,14 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
   return self;
 }
 
-// A child is cancelled when the call closes, and what is in the context may be
-// the user's to destroy.
+// A child is cancelled when the call closes.
 inline bool ServerCall::IsOver() const {
   return ABSL_PREDICT_TRUE(finished_here_.load(std::memory_order_relaxed)) &&
          ABSL_PREDICT_TRUE(!has_on_complete_) &&
          ABSL_PREDICT_TRUE(!detached_) &&
          ABSL_PREDICT_TRUE(pending_.load(std::memory_order_seq_cst) == 0) &&
-         ABSL_PREDICT_TRUE(IsSmall()) && ABSL_PREDICT_TRUE(context_->IsClear());
+         ABSL_PREDICT_TRUE(IsSmall()) &&
+         ABSL_PREDICT_TRUE(!context_->has_metadata());
 }
 
 CallSink* ServerCall::ServeIntercepted(ServerCore* core, ServerMethod* method,
@@ -123,15 +124,17 @@ bool ServerCall::Accept(IncomingFrame& frame, Status* error) {
 inline bool ServerCall::HasUsualRequest(const IncomingFrame& frame) const {
   return ABSL_PREDICT_TRUE(only_request_ != nullptr) &&
          ABSL_PREDICT_TRUE(frame.has_message) &&
-         ABSL_PREDICT_TRUE(frame.message.is_one_buffer()) &&
+         ABSL_PREDICT_TRUE(frame.message.contiguous()) &&
          ABSL_PREDICT_TRUE(frame.message.size() <= kMaxRetainedBytes) &&
          ABSL_PREDICT_TRUE(frame.header.empty()) &&
-         ABSL_PREDICT_TRUE(frame.attachment.empty());
+         ABSL_PREDICT_TRUE(frame.arriving == nullptr);
 }
 
 inline bool ServerCall::TakeUsualRequest(IncomingFrame& frame) {
   moved_bytes_ += frame.message.size();
-  const std::string_view bytes = frame.message.only().view();
+  const std::string_view bytes = ABSL_PREDICT_TRUE(!frame.message.empty())
+                                     ? frame.message.only().view()
+                                     : std::string_view("");
   if (ABSL_PREDICT_FALSE(
           !method_->messages.request.parse(bytes, only_request_))) {
     RefuseMalformed(frame);
@@ -139,6 +142,9 @@ inline bool ServerCall::TakeUsualRequest(IncomingFrame& frame) {
   }
   // The receive buffer goes back now: a handler may take its time.
   frame.message.clear();
+  if (ABSL_PREDICT_FALSE(!frame.attachment.empty())) {
+    context_->received_attachment_ = std::move(frame.attachment);
+  }
   return true;
 }
 

@@ -70,13 +70,14 @@ const char* CheckPlain(uint32_t tag, absl::Span<const std::byte> payload,
 }
 
 // The same of OnlyMessage.
-template <FrameKind kKind>
+template <FrameKind kKind, Beside kBeside = Beside::kNothing>
 const char* CheckOnlyMessage(uint32_t tag, absl::Span<const std::byte> payload,
                              bool accepted, const FrameView& view) {
-  const bool is_one = accepted && view.fields.kind == kKind &&
-                      view.fields.flags == (kEnd | kHasMessage) &&
-                      view.header.empty() && view.attachment.empty();
-  const OnlyMessage<kKind> frame(tag, payload);
+  const bool is_one =
+      accepted && view.fields.kind == kKind &&
+      view.fields.flags == (kEnd | kHasMessage) && view.header.empty() &&
+      (kBeside == Beside::kAttachment || view.attachment.empty());
+  const OnlyMessage<kKind, kBeside> frame(tag, payload);
   if (frame.is_one() != is_one) {
     return "the only message to one and not to the other";
   }
@@ -89,7 +90,8 @@ const char* CheckOnlyMessage(uint32_t tag, absl::Span<const std::byte> payload,
     return "another only message's fields";
   }
   if (frame.message().data() != view.message.data() ||
-      frame.message().size() != view.message.size()) {
+      frame.message().size() != view.message.size() ||
+      frame.attachment_bytes() != view.attachment.size()) {
     return "another only message";
   }
   return nullptr;
@@ -108,8 +110,10 @@ const char* CheckDecode(uint32_t tag, absl::Span<const std::byte> bytes,
   if (const char* wrong = CheckPlain(tag, payload, *accepted, view)) {
     return wrong;
   }
-  for (const auto check : {CheckOnlyMessage<FrameKind::kOpen>,
-                           CheckOnlyMessage<FrameKind::kData>}) {
+  for (const auto check :
+       {CheckOnlyMessage<FrameKind::kOpen>, CheckOnlyMessage<FrameKind::kData>,
+        CheckOnlyMessage<FrameKind::kOpen, Beside::kAttachment>,
+        CheckOnlyMessage<FrameKind::kData, Beside::kAttachment>}) {
     if (const char* wrong = check(tag, payload, *accepted, view)) return wrong;
   }
   if (!*accepted) return nullptr;
