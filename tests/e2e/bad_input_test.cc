@@ -145,6 +145,51 @@ TEST_P(BadInputTest, AResponseThatIsNoMessageIsInternal) {
   }
 }
 
+// Such frames have a short way of their own.
+class AttachedForgeryService final : public Forgeries::Service {
+ public:
+  rpc::Status Unary(rpc::ServerContext* context, const Parcel* request,
+                    Forgery* response) override {
+    *response = ForgeryOf(static_cast<size_t>(request->response_bytes()));
+    context->set_attachment(context->attachment());
+    return rpc::Status::OK;
+  }
+};
+
+TEST(BesideAnAttachmentTest, AMessageThatIsNoneIsInternal) {
+  ParcelService service;
+  AttachedForgeryService forger;
+  OneConnection ends(&service);
+  OneConnection forging_ends(&forger);
+  ASSERT_TRUE(ends.ok());
+  ASSERT_TRUE(forging_ends.ok());
+  const rpc::BufferChain attachment(rpc::Buffer::CopyOf("beside it"));
+  for (const size_t bytes : {size_t{1}, kSmall, kLarge}) {
+    TimedContext request_context;
+    request_context.set_attachment(attachment);
+    const rpc::Status refused =
+        Exchange<Forgery, Parcel>(ends.channel(), RpcType::NORMAL_RPC,
+                                  "/e2e.Parcels/Unary", &request_context,
+                                  {ForgeryOf(bytes)})
+            .status;
+    EXPECT_TRUE(HasCode(refused, rpc::StatusCode::INTERNAL)) << bytes;
+    EXPECT_TRUE(Names(refused, "Failed to parse")) << refused;
+
+    TimedContext response_context;
+    response_context.set_attachment(attachment);
+    const rpc::Status unusable =
+        Exchange<Parcel, Parcel>(forging_ends.channel(), RpcType::NORMAL_RPC,
+                                 "/e2e.Forgeries/Unary", &response_context,
+                                 {ParcelFor(1, bytes)})
+            .status;
+    EXPECT_TRUE(HasCode(unusable, rpc::StatusCode::INTERNAL)) << bytes;
+    EXPECT_TRUE(Names(unusable, "Failed to parse")) << unusable;
+    EXPECT_TRUE(ends.IsAlive());
+    EXPECT_TRUE(forging_ends.IsAlive());
+  }
+  EXPECT_EQ(service.begun, 0);
+}
+
 TEST_P(BadRequestStreamTest, ALaterRequestThatIsNoMessageIsInternalToo) {
   OneConnection ends(&service_);
   ASSERT_TRUE(ends.ok());

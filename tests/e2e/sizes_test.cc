@@ -260,6 +260,23 @@ TEST(OverLimitTest, AClientsLimitsRefuseResponses) {
   }
 }
 
+TEST(OverLimitTest, AClientsSmallLimitRefusesEagerResponsesToo) {
+  const PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(),
+                      {{"grpc.max_receive_message_length", 100},
+                       {"verbena.max_receive_attachment_bytes", 50}});
+  for (const size_t bytes : {200, 900, 5'000, 50'000}) {
+    rpc::Status status = client.Produce(bytes);
+    EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED)) << bytes;
+    EXPECT_TRUE(Names(status, "100", "")) << status;
+    status = client.Produce(0, bytes);
+    EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED)) << bytes;
+    EXPECT_TRUE(Names(status, "50", std::to_string(bytes))) << status;
+    EXPECT_OK(client.Produce(90, 50));
+  }
+}
+
 TEST(OverLimitTest, AClientsOwnSendLimitRefusesBeforeSending) {
   const PeerProcess server = PeerProcess::Serve();
   ASSERT_TRUE(server.ok()) << server.address();
