@@ -32,7 +32,7 @@ rpc::IncomingFrame IncomingOf(rpc::Buffer&& buffer, size_t message_bytes,
   if constexpr (kBeside == Beside::kNothing) {
     return rpc::IncomingFrame(std::move(buffer), code);
   }
-  // Few have both.
+  // Beside most attachments it is empty.
   rpc::Buffer message;
   if (message_bytes != 0) message = buffer.Slice(0, message_bytes);
   rpc::IncomingFrame frame(std::move(message), code);
@@ -81,8 +81,8 @@ class CallDelivery final : public CallDeliverer {
       call.sink->OnClosed(call.outcome);
     });
   }
-  // The same where it is an OK with what IncomingOf takes. The buffer is left
-  // where the sink did not take it over.
+  // The same where it is an OK and what IncomingOf makes a frame of. The buffer
+  // stays where the sink did not take it over.
   template <Beside kBeside>
   bool DeliverOnlyMessage(Call& call, rpc::Buffer& buffer,
                           size_t message_bytes) {
@@ -92,6 +92,7 @@ class CallDelivery final : public CallDeliverer {
       if (call.sink->OnOnlyMessage(
               message, kBeside == Beside::kNothing ? nullptr : &buffer))
           [[likely]] {
+        assert(kBeside == Beside::kNothing || buffer.block() == nullptr);
         return;
       }
       rpc::IncomingFrame frame =

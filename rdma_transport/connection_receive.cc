@@ -77,9 +77,10 @@ void Connection::OnReceive(const ibv_wc& wc) {
 }
 
 // TakeAnswer and TakeRequest are the short way of what most frames are, where
-// nothing is special about them. They do as OnAnyFrame would, with its checks
-// in one go; false: not so, and nothing happened. Delivering is the last
-// action: the turnstile may be lost.
+// nothing is special about them, and of those with an attachment. They do as
+// OnAnyFrame would, with its checks in one go. False: not so, and nothing of
+// the frame was taken in. Delivering is the last action: the turnstile may be
+// lost.
 
 void Connection::OnAnswer(const ibv_wc& wc) {
   rpc::Buffer buffer = poller_->receive_pool().Take(wc.wr_id, wc.byte_len);

@@ -176,12 +176,14 @@ const char* DecodeFrame(uint32_t tag, absl::Span<const std::byte> payload,
 bool DecodePlainFrame(uint32_t tag, absl::Span<const std::byte> payload,
                       FrameView* view);
 
+// What a frame has beside its message, at most.
+enum class Beside { kNothing, kAttachment };
+
 // The only message of its direction, small, with nothing beside it: both frames
 // of most calls, opens and data. Or with no more beside it than an attachment.
 // A view: fields are read where they lie, each time, so that nobody else may
 // write to `payload`, as no peer may to a receive buffer once it is complete
 // (MemoryUse::kLocal).
-enum class Beside { kNothing, kAttachment };
 template <FrameKind kKind, Beside kBeside = Beside::kNothing>
 class OnlyMessage {
  public:

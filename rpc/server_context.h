@@ -171,9 +171,12 @@ class ServerContextBase {
     received_.reset();
     sent_.reset();
   }
+  bool has_attachments() const {
+    return !received_attachment_.empty() || !sent_attachment_.empty();
+  }
   void ClearAttachments() {
-    if (!received_attachment_.empty()) received_attachment_.clear();
-    if (!sent_attachment_.empty()) sent_attachment_.clear();
+    received_attachment_.clear();
+    sent_attachment_.clear();
   }
 
   // What the handler added.

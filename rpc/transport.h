@@ -171,7 +171,7 @@ struct OutgoingFrame : OutgoingFields {
 // and the transport replaces the receive buffer it may hold.
 struct IncomingFrame {
   IncomingFrame() = default;
-  // The last of its direction, which is a message and nothing else.
+  // The last of its direction, a message with nothing beside it so far.
   IncomingFrame(Buffer only_message, uint32_t code)
       : has_message(true),
         message(std::move(only_message)),
@@ -246,10 +246,10 @@ class CallSink {
 
   // Client: OnFrame and OnClosed in one go, of a call whose only frame is an OK
   // and this message, which must not be kept: the sink may delete itself. A
-  // transport may call it for the two. With an attachment, `both` is the memory
-  // of the message and then the attachment, for the sink to take over; else it
-  // is null. False, which is the default: not taken, and nothing happened; the
-  // two follow.
+  // transport may call it for the two. Where something may be beside it, `both`
+  // is not null: the message, and behind it the attachment, if any, which the
+  // sink takes over. False, which is the default: not taken, and nothing
+  // happened; the two follow.
   virtual bool OnOnlyMessage(std::string_view /*message*/, Buffer* /*both*/) {
     return false;
   }

@@ -87,12 +87,13 @@ class ClientUnaryCall : public CallSink {
   // REQUIRES: the target has a transport.
   void Start(const Beginning& beginning, bool done_on_other_thread);
 
-  // Start, in the caller.
+  // Start, in the caller. Where `beginning` is a part of this object, both may
+  // be gone once the transport has the call.
   void StartInLine(const Beginning& beginning, bool done_on_other_thread);
 
-  // For OnOnlyMessage of subclasses, in line (unary_answer.h): it, but for
-  // OnInitialMetadata, End and OnDone, which then follow in this order. False:
-  // not taken.
+  // For OnOnlyMessage of subclasses, in line (unary_answer.h): it, where
+  // nothing is beside the message, but for OnInitialMetadata, End and OnDone,
+  // which then follow in this order. False: not taken.
   bool TakeOnlyMessage(std::string_view message);
   void End();
 

@@ -59,7 +59,11 @@ CallSink* ServerCall::Serve(ServerCore* core, ServerMethod* method,
     self->Run();
   }
   if (ABSL_PREDICT_TRUE(self->IsOver())) {
-    self->context_->ClearAttachments();
+    if (ABSL_PREDICT_FALSE(self->context_->has_attachments())) {
+      // What of the user's goes with them may end a channel.
+      CallbackScope scope(self);
+      self->context_->ClearAttachments();
+    }
     method->spare_calls.Give(self);
     return Nobody();
   }
@@ -140,7 +144,8 @@ inline bool ServerCall::TakeUsualRequest(IncomingFrame& frame) {
     RefuseMalformed(frame);
     return false;
   }
-  // The receive buffer goes back now: a handler may take its time.
+  // The receive buffer goes back now, where no attachment lies in it: a handler
+  // may take its time.
   frame.message.clear();
   if (ABSL_PREDICT_FALSE(!frame.attachment.empty())) {
     context_->received_attachment_ = std::move(frame.attachment);

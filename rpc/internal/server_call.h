@@ -267,7 +267,8 @@ class ServerCall : public CallSink,
   void Gather(IncomingFrame& frame);
   // Shows interceptors what came, and goes on: `error` is of DecodeRequest.
   void Arrive(const Status& error);
-  // Whether nothing is left to be done when the call closes, in OnCall.
+  // Whether nothing is left to be done when the call closes, in OnCall, but to
+  // let go of attachments.
   bool IsOver() const;
   // Tells the handler's side that the call was cut off.
   void NoteCutOff();

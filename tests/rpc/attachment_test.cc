@@ -3,7 +3,9 @@
 #include <string>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "gtest/gtest.h"
+#include "rpc/internal/callback_scope.h"
 #include "rpc/rpc.h"
 #include "tests/rpc/echo_service.h"
 #include "tests/rpc/loopback_transport.h"
@@ -91,16 +93,52 @@ TEST_P(AttachmentTest, NoneAndEmpty) {
   EXPECT_TRUE(context.attachment().empty());
 }
 
-TEST_P(AttachmentTest, NotSentWithAnError) {
+TEST_P(AttachmentTest, NotSentWithAnErrorNorWithTheNextCall) {
+  for (int i = 0; i < 3; ++i) {
+    ClientContext context;
+    SayRequest request;
+    SayResponse response;
+    request.set_echo_attachment(true);
+    request.set_status_code(StatusCode::ABORTED);
+    context.set_attachment(Registered("lost"));
+    EXPECT_EQ(echo_.stub().Say(&context, request, &response).error_code(),
+              StatusCode::ABORTED);
+    EXPECT_TRUE(context.attachment().empty());
+
+    ClientContext next;
+    ASSERT_TRUE(echo_.stub().Say(&next, SayRequest(), &response).ok());
+    EXPECT_EQ(response.attachment_bytes(), 0);
+    EXPECT_TRUE(next.attachment().empty());
+  }
+}
+
+// A channel that goes with it must find that out: its transport may be below.
+TEST_P(AttachmentTest, WhatAFailedHandlerAttachedGoesWithinACallback) {
+  struct Destroyed {
+    bool in_callback = false;
+    absl::Notification notification;
+  };
+  Destroyed destroyed;
+  service_.before = [&](ServerContext* context) {
+    static char bytes[] = "lost";
+    context->set_attachment(BufferChain(Buffer::Adopt(
+        bytes, sizeof(bytes),
+        [](void* user_data) {
+          auto* const destroyed = static_cast<Destroyed*>(user_data);
+          destroyed->in_callback =
+              internal::CallbackScope::current() != nullptr;
+          destroyed->notification.Notify();
+        },
+        &destroyed)));
+  };
   ClientContext context;
   SayRequest request;
   SayResponse response;
-  request.set_echo_attachment(true);
   request.set_status_code(StatusCode::ABORTED);
-  context.set_attachment(Registered("lost"));
   EXPECT_EQ(echo_.stub().Say(&context, request, &response).error_code(),
             StatusCode::ABORTED);
-  EXPECT_TRUE(context.attachment().empty());
+  destroyed.notification.WaitForNotification();
+  EXPECT_TRUE(destroyed.in_callback);
 }
 
 TEST_P(AttachmentTest, MemoryReturnsWithTheContext) {
