@@ -113,10 +113,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakeAnswer(
   call->received_end = true;
   DetachClientCall(*call);
   delivery_->CloseAfterLastFrame(*call);
-  buffer.remove_prefix(buffer.size() - frame.message().size() -
-                       frame.attachment_bytes());
+  buffer.remove_prefix(frame.kFrontBytes);
   if (ABSL_PREDICT_TRUE(delivery_->DeliverOnlyMessage<kBeside>(
-          *call, buffer, frame.message().size())) &&
+          *call, buffer, frame.message_bytes())) &&
       ABSL_PREDICT_TRUE(buffer.block() != nullptr)) {
     poller_->receive_pool().PutBack(std::move(buffer));
   }
@@ -153,11 +152,9 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakeRequest(
   if (const uint64_t timeout_us = frame.timeout_us(); timeout_us != 0) {
     SetTimeout(*call, timeout_us);
   }
-  const size_t message_bytes = frame.message().size();
-  buffer.remove_prefix(buffer.size() - message_bytes -
-                       frame.attachment_bytes());
-  rpc::IncomingFrame incoming =
-      IncomingOf<kBeside>(std::move(buffer), message_bytes, frame.detail());
+  buffer.remove_prefix(frame.kFrontBytes);
+  rpc::IncomingFrame incoming = IncomingOf<kBeside>(
+      std::move(buffer), frame.message_bytes(), frame.detail());
   delivery_->DeliverOpenInLine(*call, incoming);
   return true;
 }
@@ -168,7 +165,7 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::Takes(
   assert(!is_plain_ || IsPlain());
   return ABSL_PREDICT_TRUE(
       (is_plain_ || TakesUnplain()) && frame.is_one() &&
-      frame.message().size() <= options_.max_receive_message_bytes &&
+      frame.message_bytes() <= options_.max_receive_message_bytes &&
       (kBeside == Beside::kNothing ||
        frame.attachment_bytes() <= options_.max_receive_attachment_bytes) &&
       receive_credits_.outstanding() != 0 &&

@@ -187,6 +187,10 @@ enum class Beside { kNothing, kAttachment };
 template <FrameKind kKind, Beside kBeside = Beside::kNothing>
 class OnlyMessage {
  public:
+  // In front of the message, which is in front of the attachment.
+  static constexpr size_t kFrontBytes =
+      kFramePrefixBytes + (kKind == FrameKind::kOpen ? kOpenExtraBytes : 0);
+
   OnlyMessage(uint32_t tag, absl::Span<const std::byte> payload)
       : tag_(tag), payload_(payload) {}
 
@@ -199,9 +203,7 @@ class OnlyMessage {
   uint32_t credits() const;
   uint32_t detail() const;
   uint64_t timeout_us() const;
-  absl::Span<const std::byte> message() const {
-    return payload_.subspan(kFrontBytes, message_bytes());
-  }
+  size_t message_bytes() const;
   size_t attachment_bytes() const {
     return payload_.size() - kFrontBytes - message_bytes();
   }
@@ -209,10 +211,6 @@ class OnlyMessage {
  private:
   static_assert(kKind == FrameKind::kOpen || kKind == FrameKind::kData);
   static constexpr bool kOpens = kKind == FrameKind::kOpen;
-  static constexpr size_t kFrontBytes =
-      kFramePrefixBytes + (kOpens ? kOpenExtraBytes : 0);
-
-  size_t message_bytes() const;
 
   uint32_t tag_;
   absl::Span<const std::byte> payload_;

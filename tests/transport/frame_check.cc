@@ -89,8 +89,8 @@ const char* CheckOnlyMessage(uint32_t tag, absl::Span<const std::byte> payload,
       frame.timeout_us() != view.fields.timeout_us) {
     return "another only message's fields";
   }
-  if (frame.message().data() != view.message.data() ||
-      frame.message().size() != view.message.size() ||
+  if (payload.data() + frame.kFrontBytes != view.message.data() ||
+      frame.message_bytes() != view.message.size() ||
       frame.attachment_bytes() != view.attachment.size()) {
     return "another only message";
   }
