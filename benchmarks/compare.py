@@ -9,7 +9,11 @@ change with it. So the floor's echo of 64 B is timed before and after every prog
 ("distance_ns"). Where it changed by more than a quarter from the first to the last
 program of a figure, all of them run again, up to three times; then those count in
 which it changed least, and their lines say "alike": false. Ratios are of the rounds in
-which the programs were alike, of all where there is no such round.
+which the programs were alike, of all where there is no such round. Medians of rounds
+near and far are of neither: with --distance_ns=330- only what ran while the echo took
+330 ns or more counts, with --distance_ns=0-330 what ran while it took less
+(docs/performance.md, "How to read the figures"). That waits, for a quarter of an hour at
+most each time, and repeats each program until it is so.
 
 On AMD's Zen 3 and 4 every program is run without glibc's `rep movsb`, for there what it
 takes depends on where malloc put two strings (docs/large_messages.md, "Where addresses
@@ -34,6 +38,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 import comparison
 
@@ -55,6 +60,8 @@ SECONDS_TO_RUN = 600
 ATTEMPTS = 3
 DISTANCE_BYTES = 64
 DISTANCE_SECONDS = 0.03
+PATIENCE_SECONDS = 900
+SECONDS_BETWEEN_LOOKS = 0.2
 
 # Of each program the words that select what it measures, by mode.
 WORDS = {
@@ -162,6 +169,21 @@ class Runner:
         words = ["--mode=latency", "--payload_bytes=%d" % DISTANCE_BYTES, "--concurrency=1"]
         return self.execute("floor_bench", words, DISTANCE_SECONDS, 0)["p50_ns"]
 
+    def is_wanted(self, distance_ns):
+        least, most = self.options.distance_ns
+        return least <= distance_ns <= most
+
+    def wanted_distance(self):
+        """Waits until the CPUs are as far from each other as is wanted; how far that is."""
+        give_up = time.monotonic() + PATIENCE_SECONDS
+        while not self.is_wanted(distance := self.distance()):
+            if time.monotonic() > give_up:
+                raise Error("for %d s the floor's echo never took %g to %g ns, as --distance_ns "
+                            "has it; the last one took %g" %
+                            ((PATIENCE_SECONDS,) + self.options.distance_ns + (distance,)))
+            time.sleep(SECONDS_BETWEEN_LOOKS)
+        return distance
+
     def run(self, task):
         # Longer where memory has to be made present first.
         large = task.mode == "bandwidth" and task.size >= LARGE_BYTES
@@ -174,10 +196,13 @@ class Runner:
 
     def attempt(self, tasks, number):
         lines = []
-        distances = [self.distance()]
+        distances = [self.wanted_distance()]
         for task in tasks:
             line = self.run(task)
-            distances.append(self.distance())
+            while not self.is_wanted(after := self.distance()):
+                distances.append(self.wanted_distance())
+                line = self.run(task)
+            distances.append(after)
             lines.append(dict({"program": task.program, "cold": task.cold,
                                "distance_ns": distances[-2:]}, **line))
         return Attempt(lines, min(distances), max(distances), number)
@@ -310,6 +335,16 @@ def draw(figures, path):
     plot.savefig(path)
 
 
+def distance_range(text):
+    """Of "LEAST-MOST", the latter empty for any."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)-(\d+(?:\.\d+)?)?", text)
+    bounds = (float(match[1]), float(match[2] or "inf")) if match else (1, 0)
+    if bounds[0] > bounds[1]:
+        raise argparse.ArgumentTypeError(
+            '"%s" is no range in ns, such as 0-330, or 330- for 330 and more' % text)
+    return bounds
+
+
 def parse(arguments):
     parser = argparse.ArgumentParser(prog="compare", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -319,6 +354,8 @@ def parse(arguments):
     parser.add_argument("--seconds", type=float, default=0.5, help="for each measurement")
     parser.add_argument("--warmup_seconds", type=float, default=0.2)
     parser.add_argument("--cpus", default="", help="CLIENT,SERVER; default: the first two")
+    parser.add_argument("--distance_ns", type=distance_range, default="0-",
+                        metavar="LEAST-[MOST]", help="see above; default: any")
     parser.add_argument("--json", action="store_true", help="JSON lines only, the summary last")
     parser.add_argument("--picture", default="", help="a file to draw to, such as compare.svg")
     options = parser.parse_args(arguments)

@@ -2,6 +2,7 @@
 Method: programs that print made-up figures, each a round number of its own.
 """
 
+import argparse
 import contextlib
 import io
 import json
@@ -10,6 +11,7 @@ import stat
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
@@ -107,9 +109,10 @@ class GlibcTunablesTest(unittest.TestCase):
 class RunnerAt(compare.Runner):
     """One whose CPUs have the given distances, and whose programs print how many ran."""
 
-    def __init__(self, distances):
+    def __init__(self, distances, wanted="0-"):
         self.lines = []
-        super().__init__(None, comparison.Comparison(), self.lines.append)
+        options = argparse.Namespace(distance_ns=compare.distance_range(wanted))
+        super().__init__(options, comparison.Comparison(), self.lines.append)
         self.distances = list(distances)
         self.runs = 0
 
@@ -124,9 +127,9 @@ class RunnerAt(compare.Runner):
 class DistanceTest(unittest.TestCase):
     TASKS = [compare.Task(program, "latency", 64) for program in (compare.VERBENA, compare.UCX)]
 
-    def run_at(self, distances):
+    def run_at(self, distances, wanted="0-"):
         """The runner afterwards, and of its lines the figures and the marks."""
-        runner = RunnerAt(distances)
+        runner = RunnerAt(distances, wanted)
         runner.run_together(self.TASKS)
         self.assertEqual(runner.distances, [])
         return runner, [(line["p50_ns"], line["alike"], line["attempt"]) for line in runner.lines]
@@ -145,6 +148,29 @@ class DistanceTest(unittest.TestCase):
     def test_where_it_never_stays_the_one_in_which_it_changed_least(self):
         _, lines = self.run_at([100, 100, 200, 100, 150, 100, 100, 300, 100])
         self.assertEqual(lines, [(3, False, 2), (4, False, 2)])
+
+    @mock.patch("compare.SECONDS_BETWEEN_LOOKS", 0)
+    def test_waits_for_the_distance_that_is_wanted(self):
+        for wanted in ("90-130", "90-130.5"):
+            runner, lines = self.run_at([600, 140, 110, 600, 80, 120, 100, 125], wanted)
+            self.assertEqual(lines, [(2, True, 1), (3, True, 1)])
+            self.assertEqual([line["distance_ns"] for line in runner.lines],
+                             [[120, 100], [100, 125]])
+        _, lines = self.run_at([100, 620, 600, 610], "330-")
+        self.assertEqual(lines, [(1, True, 1), (2, True, 1)])
+
+    @mock.patch("compare.SECONDS_BETWEEN_LOOKS", 0)
+    @mock.patch("compare.PATIENCE_SECONDS", -1)
+    def test_does_not_wait_for_ever(self):
+        with self.assertRaisesRegex(compare.Error, "never took 330 to inf ns.*took 100"):
+            self.run_at([100], "330-")
+
+    def test_a_distance_is_a_range(self):
+        self.assertEqual(compare.distance_range("90-130"), (90, 130))
+        self.assertEqual(compare.distance_range("330-"), (330, float("inf")))
+        for wrong in ("", "330", "-", "-330", "far", "5-3", "1-2-3"):
+            with self.assertRaises(argparse.ArgumentTypeError):
+                compare.distance_range(wrong)
 
     def test_a_ratio_is_of_rounds_that_are_alike(self):
         figures = comparison.Comparison()
