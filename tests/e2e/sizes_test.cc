@@ -225,21 +225,31 @@ TEST(OverLimitTest, AServersLimitsRefuseRequests) {
   }
 }
 
-TEST(OverLimitTest, AServersSmallLimitRefusesEagerRequestsToo) {
-  const PeerProcess server =
-      PeerProcess::Serve({{"grpc.max_receive_message_length", 100},
-                          {"verbena.max_receive_attachment_bytes", 50}});
-  ASSERT_TRUE(server.ok()) << server.address();
-  const Client client(server.address());
+// Of what goes in one frame, and of what does not.
+const Arguments kSmallLimits = {{"grpc.max_receive_message_length", 100},
+                                {"verbena.max_receive_attachment_bytes", 50}};
+
+// `call` sends or asks for a message and an attachment of these sizes.
+template <typename Call>
+void ExpectSmallLimitsHold(Call call) {
   for (const size_t bytes : {200, 900, 5'000, 50'000}) {
-    rpc::Status status = client.Consume(bytes);
+    rpc::Status status = call(bytes, 0);
     EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED)) << bytes;
     EXPECT_TRUE(Names(status, "100", "")) << status;
-    status = client.Consume(0, bytes);
+    status = call(0, bytes);
     EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED)) << bytes;
     EXPECT_TRUE(Names(status, "50", std::to_string(bytes))) << status;
-    EXPECT_OK(client.Consume(90, 50));
+    EXPECT_OK(call(90, 50));
   }
+}
+
+TEST(OverLimitTest, AServersSmallLimitRefusesEagerRequestsToo) {
+  const PeerProcess server = PeerProcess::Serve(kSmallLimits);
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address());
+  ExpectSmallLimitsHold([&client](size_t message, size_t attachment) {
+    return client.Consume(message, attachment);
+  });
 }
 
 TEST(OverLimitTest, AClientsLimitsRefuseResponses) {
@@ -263,18 +273,10 @@ TEST(OverLimitTest, AClientsLimitsRefuseResponses) {
 TEST(OverLimitTest, AClientsSmallLimitRefusesEagerResponsesToo) {
   const PeerProcess server = PeerProcess::Serve();
   ASSERT_TRUE(server.ok()) << server.address();
-  const Client client(server.address(),
-                      {{"grpc.max_receive_message_length", 100},
-                       {"verbena.max_receive_attachment_bytes", 50}});
-  for (const size_t bytes : {200, 900, 5'000, 50'000}) {
-    rpc::Status status = client.Produce(bytes);
-    EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED)) << bytes;
-    EXPECT_TRUE(Names(status, "100", "")) << status;
-    status = client.Produce(0, bytes);
-    EXPECT_TRUE(HasCode(status, rpc::StatusCode::RESOURCE_EXHAUSTED)) << bytes;
-    EXPECT_TRUE(Names(status, "50", std::to_string(bytes))) << status;
-    EXPECT_OK(client.Produce(90, 50));
-  }
+  const Client client(server.address(), kSmallLimits);
+  ExpectSmallLimitsHold([&client](size_t message, size_t attachment) {
+    return client.Produce(message, attachment);
+  });
 }
 
 TEST(OverLimitTest, AClientsOwnSendLimitRefusesBeforeSending) {
