@@ -60,8 +60,8 @@ class CallDelivery final : public CallDeliverer {
                           : server_sink_->ParsesWhatArrives(call.method->token);
   }
 
-  // Where one of these five returns, the turnstile may be lost: it must be the
-  // caller's last action.
+  // Where one of these five returns, the turnstile may be lost, and even where
+  // it is held the connection may be gone: it must be the caller's last action.
 
   // Delivers a server's new call, with its first frame.
   void DeliverOpen(Call& call, rpc::IncomingFrame& frame,
@@ -74,7 +74,7 @@ class CallDelivery final : public CallDeliverer {
 
   // Delivers the last frame of a closed call (CloseAfterLastFrame), before
   // which nothing is: its last two callbacks in one go. False: the turnstile is
-  // lost.
+  // lost; the connection may be gone in either case.
   bool DeliverLast(Call& call, rpc::IncomingFrame& frame) {
     return RunLastCallbacks(call, [&call, &frame] {
       call.sink->OnFrame(frame);

@@ -114,10 +114,13 @@ ABSL_ATTRIBUTE_ALWAYS_INLINE inline bool Connection::TakeAnswer(
   DetachClientCall(*call);
   delivery_->CloseAfterLastFrame(*call);
   buffer.remove_prefix(frame.kFrontBytes);
+  ReceivePool& pool = poller_->receive_pool();
+  // While the callback runs this connection may go, also where the turnstile is
+  // held again afterwards.
   if (ABSL_PREDICT_TRUE(delivery_->DeliverOnlyMessage<kBeside>(
           *call, buffer, frame.message_bytes())) &&
       ABSL_PREDICT_TRUE(buffer.block() != nullptr)) {
-    poller_->receive_pool().PutBack(std::move(buffer));
+    pool.PutBack(std::move(buffer));
   }
   return true;
 }

@@ -280,8 +280,9 @@ class Poller {
   void MakeReady(Call* call);
 
   // Runs a callback of a user. Unless it is `quick`, other threads may take the
-  // poller over meanwhile; false means that one did: the caller must return
-  // without touching anything of the poller.
+  // poller over meanwhile; false means that one still has it: the caller must
+  // return without touching anything of the poller. True does not mean that
+  // none had it: connections may have gone.
   template <typename Function>
   [[nodiscard]] bool RunCallback(bool quick, Function&& callback) {
     if (quick) {

@@ -5,6 +5,8 @@
 // while the server answers and closes.
 #include "absl/status/status.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "gtest/gtest.h"
 #include "rdma_transport/call.h"
 #include "rdma_transport/connection.h"
@@ -73,6 +75,29 @@ TEST_F(CompleteAnswerTest, WithoutItsEndItIsNone) {
   BreakAndGoOn();
   EXPECT_EQ(client_.failed(), 1);
   EXPECT_EQ(client_.last_failure().code(), absl::StatusCode::kUnavailable);
+}
+
+// What a receive buffer goes back to is not asked of the connection then: the
+// address sanitizer sees it.
+TEST(OnlyMessageTest, TheConnectionMayGoWhileItIsTaken) {
+  absl::Notification go_on;
+  Side server;
+  Side client;
+  server.Listen();
+  client.TakeOnlyMessages();
+  client.BlockHandlers(&go_on);
+  client.Open(client.ConnectTo(server));
+  EXPECT_TRUE(Eventually([&] { return client.frames() == 1; }));
+  client.CloseAll(absl::UnavailableError("by the test"));
+  EXPECT_TRUE(Eventually([&] {
+    uint32_t left = 1;
+    client.Do([&] { left = client.poller().connection_count(); });
+    return left == 0;
+  }));
+  // Who drives meanwhile deletes it and goes to sleep.
+  absl::SleepFor(absl::Milliseconds(100));
+  go_on.Notify();
+  EXPECT_TRUE(Eventually([&] { return client.answered() == 1; }));
 }
 
 }  // namespace

@@ -21,6 +21,13 @@ class Side::Sink final : public rpc::CallSink {
     side_->OnStreamFrame(handle_, frame);
     if (blocked_until != nullptr) blocked_until->WaitForNotification();
   }
+  bool OnOnlyMessage(std::string_view, rpc::Buffer*) override {
+    if (!side_->takes_only_messages_) return false;
+    ++side_->frames_;
+    if (blocked_until != nullptr) blocked_until->WaitForNotification();
+    OnClosed({});
+    return true;
+  }
   bool ParsesWhatArrives() const override { return side_->takes_arriving_ > 0; }
   void OnSent() override {
     if (blocked_until != nullptr) blocked_until->WaitForNotification();

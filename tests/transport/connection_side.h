@@ -63,6 +63,8 @@ class Side final : public ConnectionOwner,
   // Handlers block until it is notified; null: they do not. On a client, what
   // hears of frames, sent and come, of calls that are opened from now on.
   void BlockHandlers(absl::Notification* until) { blocked_until_ = until; }
+  // A client takes answers of one small message in one go.
+  void TakeOnlyMessages() { takes_only_messages_ = true; }
   // Large messages are taken as they arrive, up to so many bytes of each; where
   // the device can, in turns by pieces and in place, but for the last MiB.
   void TakeWhatArrives(size_t at_most = SIZE_MAX) { takes_arriving_ = at_most; }
@@ -164,6 +166,7 @@ class Side final : public ConnectionOwner,
   CmId* listener_ = nullptr;
   std::atomic<bool> answer_at_once_{true};
   std::atomic<absl::Notification*> blocked_until_{nullptr};
+  std::atomic<bool> takes_only_messages_{false};
   std::atomic<size_t> takes_arriving_{0};
   std::atomic<size_t> in_place_from_{0};
   std::atomic<size_t> arrived_bytes_{0};
