@@ -294,6 +294,7 @@ ClientInterception::ClientInterception(const CallTarget& target,
     interceptors_.Add(global->CreateClientInterceptor(&info_),
                       factories.size());
   }
+  interceptors_.AllAdded();
 }
 
 void ClientInterception::OnTryCancel() { ShowCancel(interceptors_); }

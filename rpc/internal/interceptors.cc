@@ -6,7 +6,6 @@ void Interceptors::Add(experimental::Interceptor* interceptor, size_t place) {
   if (interceptor == nullptr) return;
   entries_.push_back(
       {std::unique_ptr<experimental::Interceptor>(interceptor), place});
-  reach_.store(entries_.size(), std::memory_order_release);
 }
 
 void Interceptors::SetHijacker(size_t index) {

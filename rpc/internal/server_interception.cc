@@ -214,6 +214,7 @@ void ServerInterception::Arrive(MessageRef request, std::function<void()> run) {
   for (size_t i = 0; i < factories_->size(); ++i) {
     interceptors_.Add((*factories_)[i]->CreateServerInterceptor(&info_), i);
   }
+  interceptors_.AllAdded();
   (new ArrivalOperation(this, request, std::move(run)))->Begin();
 }
 
