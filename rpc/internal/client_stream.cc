@@ -44,7 +44,7 @@ void ClientStream::OnFrame(IncomingFrame& frame) {
   {
     absl::MutexLock lock(&mutex_);
     if (has_status_) return;
-    if (ABSL_PREDICT_FALSE(!launched_) && WasCancelledEarly()) return;
+    if (ABSL_PREDICT_FALSE(launching_) && WasCancelledEarly()) return;
     usable = frame.header.empty() || AcceptHeader(frame);
     failed = frame.end && frame.status_code != StatusCode::OK;
     if (usable && frame.end) {
@@ -112,7 +112,7 @@ void ClientStream::OnSent() {
   {
     absl::MutexLock lock(&mutex_);
     opened = std::exchange(opening_, false);
-    opened_early_ = opened && !launched_;
+    opened_early_ = opened && launching_;
     if (opened_early_) return;
     if (!opened) {
       write = std::exchange(waiting_.write, nullptr);
@@ -156,7 +156,8 @@ void ClientStream::OnClosed(const CallOutcome& outcome) {
       context_->status_code_ = static_cast<uint8_t>(status_.error_code());
       context_->phase_.fetch_or(ClientContext::kOver);
     }
-    waiting = TakeWaiting();
+    // Launch has the context still, which may go with an operation's end.
+    if (!launching_) waiting = TakeWaiting();
   }
   EndOperations(waiting, may_have_run);
 }
@@ -314,7 +315,7 @@ void ClientStream::FinishNow(bool discard, StreamOperation* operation) {
   if (discard) Release(inbox_.Discard(), /*drained=*/true);
   {
     absl::MutexLock lock(&mutex_);
-    if (!closed_) {
+    if (!closed_ || launching_) {
       waiting_.finish = operation;
       return;
     }

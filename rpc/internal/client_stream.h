@@ -177,6 +177,8 @@ class ClientStream final : public CallSink,
   // False: the call may not run, with the reason.
   bool AddContext(ClientContext& context, OutgoingFrame& frame, Status* error);
   void Opened();
+  // What OnClosed left to Launch.
+  void EndLaunched();
   Waiting TakeWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The call is over.
   void EndOperations(const Waiting& waiting, bool may_have_run);
@@ -210,8 +212,8 @@ class ClientStream final : public CallSink,
   CallHandle handle_ ABSL_GUARDED_BY(mutex_);       // 0: not started yet
   absl::Status cancel_when_started_ ABSL_GUARDED_BY(mutex_);
   bool opening_ ABSL_GUARDED_BY(mutex_) = false;       // its OnSent is to come
-  bool opened_early_ ABSL_GUARDED_BY(mutex_) = false;  // before launched_
-  bool launched_ ABSL_GUARDED_BY(mutex_) = false;      // StartCall has returned
+  bool launching_ ABSL_GUARDED_BY(mutex_) = false;     // within StartCall
+  bool opened_early_ ABSL_GUARDED_BY(mutex_) = false;  // while launching_
   bool any_frame_ ABSL_GUARDED_BY(mutex_) = false;
   bool initial_metadata_ ABSL_GUARDED_BY(mutex_) = false;  // they came
   bool writes_ended_ ABSL_GUARDED_BY(mutex_) = false;

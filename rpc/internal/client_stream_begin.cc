@@ -156,6 +156,7 @@ void ClientStream::Launch(OutgoingFrame& frame) {
     self_ = shared_from_this();
     opening_ = !frame.end;
     writes_ended_ = frame.end;
+    launching_ = true;
   }
   CallOptions options;
   options.method = method_;
@@ -171,11 +172,13 @@ void ClientStream::Launch(OutgoingFrame& frame) {
                                                    std::memory_order_acq_rel);
   absl::Status cancel;
   bool opened;
+  bool closed;
   {
     absl::MutexLock lock(&mutex_);
     handle_ = handle;
-    launched_ = true;
+    launching_ = false;
     opened = opened_early_;
+    closed = closed_;
     cancel = std::move(cancel_when_started_);
   }
   if (before & ClientContext::kCancelled) {
@@ -183,7 +186,19 @@ void ClientStream::Launch(OutgoingFrame& frame) {
   }
   if (!cancel.ok()) transport_->Cancel(handle, std::move(cancel));
   // Whoever hears of it may use the handle, and let the stream go.
+  if (closed) return EndLaunched();
   if (opened) Opened();
+}
+
+void ClientStream::EndLaunched() {
+  Waiting waiting;
+  bool may_have_run;
+  {
+    absl::MutexLock lock(&mutex_);
+    waiting = TakeWaiting();
+    may_have_run = may_have_run_;
+  }
+  EndOperations(waiting, may_have_run);
 }
 
 void ClientStream::NeverBegan(Status status) {

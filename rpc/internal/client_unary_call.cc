@@ -155,34 +155,34 @@ bool ClientUnaryCall::EncodeAttachment(OutgoingFrame& frame) {
 // What AfterStart does, where it waits for no store of the frame's. A call that
 // was cancelled meanwhile is left to that.
 bool ClientUnaryCall::OnStarted(CallHandle handle) {
-  if (in_parts_) return false;
+  return !in_parts_ && NoteStarted(handle);
+}
+
+inline bool ClientUnaryCall::NoteStarted(CallHandle handle) {
   context_->handle_ = handle;
   uint32_t none = 0;
   return context_->phase_.compare_exchange_strong(none, ClientContext::kStarted,
                                                   std::memory_order_acq_rel);
 }
 
-// From the exchange on, the call may be over and this object and the context
-// gone, unless the exchange says that it is this thread's to end it.
 inline void ClientUnaryCall::AfterStart(CallHandle handle,
                                         bool done_on_other_thread) {
-  ClientTransport* const transport = context_->transport_;
-  context_->handle_ = handle;
-  const uint32_t before = context_->phase_.fetch_add(ClientContext::kStarted,
-                                                     std::memory_order_acq_rel);
-  if (ABSL_PREDICT_FALSE(before != 0)) {
-    EndStarted(handle, before, transport, done_on_other_thread);
+  if (ABSL_PREDICT_FALSE(!NoteStarted(handle))) {
+    EndStarted(handle, done_on_other_thread);
   }
 }
 
+// Cancelled first: once the call counts as started it may be over, and the
+// channel gone with it, unless it is this thread's to end it.
 ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::EndStarted(
-    CallHandle handle, uint32_t before, ClientTransport* transport,
-    bool done_on_other_thread) {
-  if (before & ClientContext::kClosed) {
-    Done(done_on_other_thread);
-  } else {
-    transport->Cancel(handle, absl::CancelledError("CANCELLED"));
+    CallHandle handle, bool done_on_other_thread) {
+  if ((context_->phase_.load(std::memory_order_acquire) &
+       ClientContext::kClosed) == 0) {
+    context_->transport_->Cancel(handle, absl::CancelledError("CANCELLED"));
   }
+  const uint32_t before = context_->phase_.fetch_add(ClientContext::kStarted,
+                                                     std::memory_order_acq_rel);
+  if (before & ClientContext::kClosed) Done(done_on_other_thread);
 }
 
 ABSL_ATTRIBUTE_NOINLINE void ClientUnaryCall::Done(bool elsewhere) {

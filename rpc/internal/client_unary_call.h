@@ -128,10 +128,12 @@ class ClientUnaryCall : public CallSink {
   bool EncodeAttachment(OutgoingFrame& frame);
   CallHandle StartInParts(const CallOptions& options, OutgoingFrame&& frame,
                           ConstMessageRef request);
+  // From then on the call may be over, and this object and the context gone.
+  // False: it was cancelled or closed before, and does not count as started.
+  bool NoteStarted(CallHandle handle);
   void AfterStart(CallHandle handle, bool done_on_other_thread);
-  // AfterStart, where phase_ was `before` and not 0.
-  void EndStarted(CallHandle handle, uint32_t before,
-                  ClientTransport* transport, bool done_on_other_thread);
+  // AfterStart, where NoteStarted says false.
+  void EndStarted(CallHandle handle, bool done_on_other_thread);
   void Done(bool elsewhere);
 
   ReceivedMetadata& received();

@@ -33,6 +33,11 @@ class OneCallTransport final : public BareTransport {
   explicit OneCallTransport(std::function<void(CallSink&)> answer)
       : answer_(std::move(answer)) {}
 
+  // Runs at the end of Cancel.
+  void AfterCancel(std::function<void()> what) {
+    after_cancel_ = std::move(what);
+  }
+
   // What was done with the call's handle. Of another: nothing.
   int sent() const {
     absl::MutexLock lock(&mutex_);
@@ -60,11 +65,13 @@ class OneCallTransport final : public BareTransport {
   }
   void Cancel(CallHandle call, absl::Status reason) override {
     if (call.value == kHandle) sink_->OnClosed({std::move(reason), true});
+    if (after_cancel_ != nullptr) after_cancel_();
   }
   void Wait(Event& event) override { event.WaitUntil(absl::InfiniteFuture()); }
 
  private:
   const std::function<void(CallSink&)> answer_;
+  std::function<void()> after_cancel_;
   CallSink* sink_ = nullptr;
   mutable absl::Mutex mutex_;
   int sent_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -108,6 +115,27 @@ TEST_F(EarlyAnswerTest, AUnaryCallThatWasCancelledFirstIsNotAnswered) {
       channel_.get(), Method(internal::RpcMethod::NORMAL_RPC), &context_,
       SayRequest(), &response);
   EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);
+}
+
+// Its callback may let the channel go, and the transport with it.
+TEST_F(EarlyAnswerTest, ACancelledCallEndsOnceItsTransportIsLeft) {
+  absl::Notification done;
+  AnswerBy([&](CallSink&) { context_.TryCancel(); });
+  bool cancelled = false;
+  transport_->AfterCancel([&] {
+    cancelled = true;
+    EXPECT_FALSE(done.HasBeenNotified());
+  });
+  const SayRequest request;
+  SayResponse response;
+  internal::CallbackUnaryCall<SayRequest, SayResponse>(
+      channel_.get(), Method(internal::RpcMethod::NORMAL_RPC), &context_,
+      &request, &response, [&](const Status& status) {
+        EXPECT_EQ(status.error_code(), StatusCode::CANCELLED);
+        done.Notify();
+      });
+  done.WaitForNotification();
+  EXPECT_TRUE(cancelled);
 }
 
 TEST_F(EarlyAnswerTest, AStreamThatWasCancelledFirstIsNotAnswered) {
@@ -202,6 +230,58 @@ TEST_F(EarlyAnswerQueueTest, AStreamThatLeftCanBeWrittenToOnceItHasBegun) {
   context_.TryCancel();
   chat->Finish(&status_, nullptr);
   EXPECT_TRUE(queue.Next(&tag, &ok));
+  queue.Shutdown();
+  EXPECT_FALSE(queue.Next(&tag, &ok));
+}
+
+TEST_F(EarlyAnswerQueueTest,
+       AStreamThatIsOverByThenBeginsOnceItsContextIsLeft) {
+  CompletionQueue queue;
+  void* tag;
+  bool ok = true;
+  AnswerBy([&](CallSink& sink) {
+    sink.OnClosed({absl::UnavailableError("nobody there"), false});
+    // Another thread would end it, and let the context go.
+    EXPECT_EQ(queue.AsyncNext(&tag, &ok, absl::Now()),
+              CompletionQueue::TIMEOUT);
+  });
+  const std::unique_ptr<ClientAsyncReaderWriter<SayRequest, SayResponse>> chat(
+      internal::ClientAsyncReaderWriterFactory<SayRequest, SayResponse>::Create(
+          channel_.get(), &queue, Method(internal::RpcMethod::BIDI_STREAMING),
+          &context_, /*start=*/true, nullptr));
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_FALSE(ok) << "the beginning";
+  chat->Finish(&status_, nullptr);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status_.error_code(), StatusCode::UNAVAILABLE);
+  queue.Shutdown();
+  EXPECT_FALSE(queue.Next(&tag, &ok));
+}
+
+// Its beginning has no event, and reading may begin before it.
+TEST_F(EarlyAnswerQueueTest, ACorkedStreamThatIsOverByThenEndsOnceItIsLeft) {
+  CompletionQueue queue;
+  void* tag;
+  bool ok = true;
+  context_.set_initial_metadata_corked(true);
+  std::unique_ptr<ClientAsyncReaderWriter<SayRequest, SayResponse>> chat;
+  AnswerBy([&](CallSink& sink) {
+    sink.OnClosed({absl::UnavailableError("nobody there"), false});
+    EXPECT_TRUE(queue.Next(&tag, &ok));
+    EXPECT_FALSE(ok) << "the reading";
+    chat->Finish(&status_, nullptr);
+    EXPECT_EQ(queue.AsyncNext(&tag, &ok, absl::Now()),
+              CompletionQueue::TIMEOUT);
+  });
+  chat.reset(
+      internal::ClientAsyncReaderWriterFactory<SayRequest, SayResponse>::Create(
+          channel_.get(), &queue, Method(internal::RpcMethod::BIDI_STREAMING),
+          &context_, /*start=*/false, nullptr));
+  SayResponse response;
+  chat->Read(&response, nullptr);
+  chat->StartCall(nullptr);
+  EXPECT_TRUE(queue.Next(&tag, &ok));
+  EXPECT_EQ(status_.error_code(), StatusCode::UNAVAILABLE);
   queue.Shutdown();
   EXPECT_FALSE(queue.Next(&tag, &ok));
 }
