@@ -72,7 +72,7 @@ string_ref ServerContextBase::ExperimentalGetAuthority() const {
 }
 
 std::string ServerContextBase::peer() const {
-  return call_ == nullptr ? peer_ : call_->peer();
+  return call_ == nullptr ? std::string() : call_->peer();
 }
 
 }  // namespace rpc

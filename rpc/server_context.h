@@ -189,28 +189,25 @@ class ServerContextBase {
   SentMetadata& sent();
   // What its client's channel says; null: nothing.
   const internal::ReceivedMetadata* origin() const {
-    return call_ == nullptr ? origin_.get() : call_->origin();
+    return call_ == nullptr ? nullptr : call_->origin();
   }
   // Of a call that came without metadata.
   const ReceivedMetadataMap& MetadataOfOrigin() const;
 
   internal::ServerCallControl* call_ = nullptr;
-  bool is_bound_ = false;   // a user's own, of a call that is not over
-  bool cancelled_ = false;  // the call that it was bound to
+  bool is_bound_ = false;   // a user's own: keeps its call
+  bool cancelled_ = false;  // the call that it was of
   absl::Time deadline_ = absl::InfiniteFuture();
   BufferChain received_attachment_;
   BufferChain sent_attachment_;
   std::unique_ptr<internal::ReceivedMetadata> received_;
   std::unique_ptr<SentMetadata> sent_;
-  // A user's own says these beyond its call.
-  std::string peer_;
-  std::shared_ptr<const internal::ReceivedMetadata> origin_;
 };
 
 // Handlers of the synchronous API get one. For the asynchronous one the user
 // makes it; it must live until the last event of its call was taken. If it goes
 // before Finish, the call is cancelled. What it says of its client, and what
-// came with the call, is valid as long as it.
+// came with the call, is valid as long as it, and so keeps some memory.
 class ServerContext : public ServerContextBase {
  public:
   ServerContext() = default;

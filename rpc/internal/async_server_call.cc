@@ -135,6 +135,7 @@ void AsyncServerCall::Run() {
   path_ = path();
   KeepPeer();
   holds_.store(1, std::memory_order_relaxed);
+  sides_.store(2, std::memory_order_relaxed);
   handler_.OnArrival(this);
 }
 
@@ -232,8 +233,12 @@ void AsyncServerCall::Finalize(Operation* operation, bool* ok) {
 
 void AsyncServerCall::Drop() {
   if (holds_.fetch_sub(1, std::memory_order_acq_rel) != 1) return;
-  TakeContextBack(arrived_);
-  Finished();
+  DiscardUnread();
+  LeaveSide();
+}
+
+void AsyncServerCall::LeaveSide() {
+  if (sides_.fetch_sub(1, std::memory_order_acq_rel) == 1) Finished();
 }
 
 // ---- The end.
@@ -259,12 +264,14 @@ void AsyncServerCall::OnEnded(bool /*cancelled*/) {
   done_.Complete(true);
 }
 
-// The user has nothing to do with the call any more, and did not end it.
 void AsyncServerCall::OnContextGone() {
   TakeContextBack(arrived_);
-  if (finish_begun_) return;
-  CancelWith(absl::CancelledError("the handler's context was destroyed"));
-  Drop();
+  if (!finish_begun_) {
+    // The user has nothing to do with the call any more, and did not end it.
+    CancelWith(absl::CancelledError("the handler's context was destroyed"));
+    Drop();
+  }
+  LeaveSide();
 }
 
 void AsyncServerCall::OnComplete() {

@@ -145,15 +145,18 @@ class AsyncServerCall final : public ServerStream {
   void Ended();
   void Finalize(Operation* operation, bool* ok);
   void ArmDone(ServerContext& context);
-  // One operation less. The last one ends the handler's side, before the user
-  // sees its event.
+  // One operation less. After the last one nothing is read any more.
   void Drop();
+  // One of the two that the handler's side is: the call's operations, and the
+  // user's context, which any thread may ask until it goes.
+  void LeaveSide();
 
   AsyncMethodHandler& handler_;
   ServerContext arrived_;  // until there is the user's
   std::string path_;
   CompletionQueue* queue_ = nullptr;
   std::atomic<int64_t> holds_{1};  // Finish, and operations
+  std::atomic<int> sides_{2};
   bool finish_begun_ = false;
   bool finish_has_event_ = false;
   bool was_wanted_ = false;  // when it was finished

@@ -38,7 +38,9 @@ void CallbackServerCall::Finish(Status status) {
 }
 
 void CallbackServerCall::SendInitialMetadata() {
+  HoldOpen();
   if (!SendInitialMetadataAlone()) OnInitialMetadataUnsent();
+  LetGo();
 }
 
 // The user may hold locks here that the reaction takes.

@@ -278,15 +278,16 @@ void ServerCall::OnClosed(const CallOutcome& outcome) {
   if (ABSL_PREDICT_FALSE(pending_.load(std::memory_order_seq_cst) != 0)) {
     DoPending(outcome.status.ok());
   }
+  uint32_t phase = phase_.load(std::memory_order_acquire);
   if (ABSL_PREDICT_TRUE(finished_here_.load(std::memory_order_relaxed))) {
+    if (ABSL_PREDICT_TRUE(phase == 0)) return Complete();
+    phase_.fetch_add(kFinished, std::memory_order_acq_rel);
+  } else if (phase == kFinished) {
     return Complete();
   }
-  uint32_t before = phase_.load(std::memory_order_acquire);
-  if ((before & kFinished) == 0) {
-    before = phase_.fetch_add(kClosed, std::memory_order_acq_rel);
-  }
-  if (before & kOwing) return ReportUnsentMetadata();
-  if (before & kFinished) Complete();
+  phase = phase_.fetch_add(kClosed, std::memory_order_acq_rel) + kClosed;
+  if (phase & kOwing) return ReportUnsentMetadata();
+  if (phase == kEnded) Complete();
 }
 
 ABSL_ATTRIBUTE_NOINLINE void ServerCall::NoteCutOff() {
@@ -320,7 +321,7 @@ void ServerCall::ReportUnsentMetadata() {
     OnInitialMetadataSent(false);
   }
   const uint32_t before = phase_.fetch_sub(kOwing, std::memory_order_acq_rel);
-  if (before & kFinished) Complete();
+  if (before == (kEnded | kOwing)) Complete();
 }
 
 void ServerCall::Complete() {
@@ -394,19 +395,11 @@ bool ServerCall::IsStillWanted() {
 }
 
 void ServerCall::GiveContext(ServerContextBase& context) {
+  if (context.is_bound_) context.call_->OnContextGone();  // of another call
   context.TakeFrom(*context_);
   context.call_ = this;
   context.is_bound_ = true;
   context_ = &context;
-}
-
-void ServerCall::TakeContextBack(ServerContextBase& own) {
-  context_->cancelled_ = IsCancelled();
-  context_->peer_ = std::move(kept_peer_);
-  context_->origin_ = method_->origin;
-  context_->call_ = nullptr;
-  context_->is_bound_ = false;
-  context_ = &own;
 }
 
 void ServerCall::CancelWith(absl::Status reason) {
@@ -432,6 +425,8 @@ void ServerCall::Cancel() {
 }
 
 absl::StatusOr<Buffer> ServerCall::AllocateBuffer(size_t bytes) {
+  // A user's context may ask when the server is gone.
+  if (closed()) return Buffer::FromHeap(bytes);
   return core_->transport->AllocateBuffer(handle_, bytes);
 }
 

@@ -110,6 +110,16 @@ class ServerCall : public CallSink,
   // Both sides are done with it.
   virtual void OnComplete() {}
 
+  // For a thread that does what the handler may hear of, and finish upon,
+  // before it is done: the call is not completed in between.
+  void HoldOpen() { phase_.fetch_add(kHeld, std::memory_order_acq_rel); }
+  void LetGo() {
+    if (phase_.fetch_sub(kHeld, std::memory_order_acq_rel) ==
+        (kEnded | kHeld)) {
+      CompleteLate();
+    }
+  }
+
   // For a handler that has to hear that the call was cut off before its initial
   // metadata left: has the call wait for ReportUnsentMetadata. True: the
   // caller has another thread run that; false: OnClosed will.
@@ -138,9 +148,8 @@ class ServerCall : public CallSink,
     context_->cancelled_ = IsCancelled();
     context_->call_ = nullptr;
   }
-  // It is `own` again, and the user's without a call. That still says who the
-  // client is, and what came with the call.
-  void TakeContextBack(ServerContextBase& own);
+  // It is `own` again: the user's is about to go.
+  void TakeContextBack(ServerContextBase& own) { context_ = &own; }
 
   // Whether the frame has the message that the client sends; what follows is
   // nobody's, as in gRPC. Else it is waited for (`*error` stays OK), and
@@ -247,8 +256,10 @@ class ServerCall : public CallSink,
   ReceivedMetadataMap* received_metadata() final;
 
  private:
-  // kOwing: whoever ends second leaves completing to ReportUnsentMetadata.
-  enum Phase : uint32_t { kFinished = 1, kClosed = 2, kOwing = 4 };
+  // kOwing, kHeld: whoever ends second leaves completing to
+  // ReportUnsentMetadata, or to LetGo.
+  enum Phase : uint32_t { kFinished = 1, kClosed = 2, kOwing = 4, kHeld = 8 };
+  static constexpr uint32_t kEnded = kFinished | kClosed;
   // What is to be done when the call closes, at the latest.
   enum Pending : uint8_t { kPendingMetadata = 1, kPendingChildren = 2 };
 

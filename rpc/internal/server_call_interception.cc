@@ -40,9 +40,9 @@ void ServerCall::ClosedNow(const CallOutcome& outcome) {
 }
 
 void ServerCall::FinishedNow() {
-  const uint32_t before =
-      phase_.fetch_add(kFinished, std::memory_order_acq_rel);
-  if (before == kClosed) CompleteLate();
+  if (phase_.fetch_add(kFinished, std::memory_order_acq_rel) == kClosed) {
+    CompleteLate();
+  }
 }
 
 void ServerCall::RespondNow(const Status& status, ConstMessageRef response) {

@@ -42,6 +42,7 @@ void ServerStream::OnInitialMetadataSent(bool ok) {
   {
     absl::MutexLock lock(&mutex_);
     metadata = std::exchange(metadata_, nullptr);
+    if (metadata == nullptr) metadata_sent_ = ok;
   }
   if (metadata != nullptr) metadata->Complete(ok);
 }
@@ -61,6 +62,7 @@ void ServerStream::EndOperations(bool cancelled) {
   {
     absl::MutexLock lock(&mutex_);
     ended_ = true;
+    cancelled_ = cancelled;
     metadata = std::exchange(metadata_, nullptr);
     write = std::exchange(write_, nullptr);
   }
@@ -74,7 +76,8 @@ void ServerStream::EndOperations(bool cancelled) {
 void ServerStream::OnComplete() {
   inbox_.Reset(0);
   absl::MutexLock lock(&mutex_);
-  ended_ = sent_ = false;
+  ended_ = cancelled_ = sent_ = false;
+  metadata_sent_.reset();
   error_ = Status();
 }
 
@@ -146,17 +149,25 @@ void ServerStream::WriteNow(ConstMessageRef message, WriteOptions options,
   operation->Complete(ok);
 }
 
+// As long as nobody else knows of the operation, the call is not over.
 void ServerStream::SendInitialMetadata(StreamOperation* operation) {
   bool ok = !initial_metadata_sent();
   if (ok) {
     absl::MutexLock lock(&mutex_);
     ok = !ended_;
-    if (ok) metadata_ = operation;
   } else {
     Log(LogLevel::kError, "initial metadata was sent already");
   }
-  if (!ok) return operation->Complete(false);
-  SendInitialMetadataAlone();
+  if (ok) {
+    SendInitialMetadataAlone();
+    absl::MutexLock lock(&mutex_);
+    if (!metadata_sent_.has_value() && !ended_) {
+      metadata_ = operation;
+      return;
+    }
+    ok = metadata_sent_.value_or(!cancelled_);
+  }
+  operation->Complete(ok);
 }
 
 void ServerStream::RespondAtEnd(Status status, ConstMessageRef response,

@@ -10,6 +10,8 @@
 #ifndef VERBENA_RPC_INTERNAL_SERVER_STREAM_H_
 #define VERBENA_RPC_INTERNAL_SERVER_STREAM_H_
 
+#include <optional>
+
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
 #include "rpc/internal/message_ref.h"
@@ -42,6 +44,8 @@ class ServerStream : public ServerCall {
   // False: nobody will read it.
   void Write(ConstMessageRef message, WriteOptions options,
              StreamOperation* operation);
+  // What came is not read, nor what comes. REQUIRES: no Read waits.
+  void DiscardUnread() { Release(inbox_.Discard(), /*drained=*/true); }
   // Sends it now, and not with the first message; at most once.
   void SendInitialMetadata(StreamOperation* operation);
   // Ends the call. `status` is the handler's; `response` none: there were
@@ -81,7 +85,10 @@ class ServerStream : public ServerCall {
   StreamInbox inbox_;
   absl::Mutex mutex_;
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;  // when it ended
   StreamOperation* metadata_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  // Or not, before it got to be metadata_.
+  std::optional<bool> metadata_sent_ ABSL_GUARDED_BY(mutex_);
   StreamOperation* write_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool sent_ ABSL_GUARDED_BY(mutex_) = false;  // before it got to be write_
   Status error_ ABSL_GUARDED_BY(mutex_);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -294,6 +295,32 @@ TEST_F(ContextAfterItsCallTest, IsAsBeforeTheServersEnd) {
   EXPECT_TRUE(made_.Comes(kEnd));
   server().Shutdown();
   ExpectTheSameOf(asked.context);
+}
+
+// The end comes within the other thread's Next: the thread sanitizer sees where
+// it changes the context.
+TEST_F(ContextAfterItsCallTest, MayBeAskedByAnotherThreadMeanwhile) {
+  AskedUnary asked;
+  Ask(asked, Tag(kAsked));
+  MadeUnary made;
+  Make(made, Parcel(), Tag(kEnd));
+  ASSERT_TRUE(served().Comes(kAsked));
+  std::atomic<bool> over{false};
+  absl::Notification asking;
+  std::thread watchdog([&] {
+    while (!over) {
+      EXPECT_FALSE(asked.context.IsCancelled());
+      if (!asking.HasBeenNotified()) asking.Notify();
+    }
+    asked.context.TryCancel();
+  });
+  asking.WaitForNotification();
+  asked.responder.Finish(Parcel(), rpc::Status::OK, Tag(kFinish));
+  EXPECT_TRUE(served().Comes(kFinish));
+  EXPECT_TRUE(made_.Comes(kEnd));
+  over = true;
+  watchdog.join();
+  EXPECT_OK(made.status);
 }
 
 // ---- The server's end.

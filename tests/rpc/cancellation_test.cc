@@ -15,7 +15,7 @@
 namespace rpc::testing {
 namespace {
 
-constexpr LoopbackOptions kThreads = {.threads = 4};
+const LoopbackOptions kThreads = {.threads = 4};
 
 SayRequest Waiting() {
   SayRequest request;

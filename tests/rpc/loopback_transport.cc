@@ -63,7 +63,9 @@ class LoopbackServer final : public ServerTransport {
     return absl::AlreadyExistsError("another server listens");
   }
   bool Send(CallHandle call, OutgoingFrame&& frame) override {
-    absl::SleepFor(network_->options().send_time);
+    const LoopbackOptions& options = network_->options();
+    if (options.before_server_sends != nullptr) options.before_server_sends();
+    absl::SleepFor(options.send_time);
     network_->Send(call, /*from_server=*/true, std::move(frame));
     return false;
   }

@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,8 @@ struct LoopbackOptions {
   absl::Duration delay = absl::ZeroDuration();
   // How long a server's thread takes to send a frame.
   absl::Duration send_time = absl::ZeroDuration();
+  // Runs on a server's thread, before each frame that it sends.
+  std::function<void()> before_server_sends;
   // Messages arrive in pieces of at most this many bytes.
   size_t piece_bytes = SIZE_MAX;
   uint64_t memory_budget_bytes = uint64_t{1} << 32;

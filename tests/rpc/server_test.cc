@@ -53,7 +53,7 @@ SteadyClock::time_point NOW(__wrap_)() {
 namespace rpc::testing {
 namespace {
 
-constexpr LoopbackOptions kThreads = {.threads = 4};
+const LoopbackOptions kThreads = {.threads = 4};
 
 Status Say(EchoServer& echo, const SayRequest& request = SayRequest()) {
   ClientContext context;
