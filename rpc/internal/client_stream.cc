@@ -186,6 +186,7 @@ bool ClientStream::DecodeNow(StreamMessage& received, MessageRef message,
   Status error;
   const bool decoded = DecodeAnyMessage(received.message, message, &error);
   if (attachment != nullptr) *attachment = std::move(received.attachment);
+  received.attachment.clear();
   received.message.clear();
   Taken(received);
   if (!decoded) Fail(std::move(error));

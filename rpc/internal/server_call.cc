@@ -425,8 +425,6 @@ void ServerCall::Cancel() {
 }
 
 absl::StatusOr<Buffer> ServerCall::AllocateBuffer(size_t bytes) {
-  // A user's context may ask when the server is gone.
-  if (closed()) return Buffer::FromHeap(bytes);
   return core_->transport->AllocateBuffer(handle_, bytes);
 }
 

@@ -149,7 +149,11 @@ class ServerCall : public CallSink,
     context_->call_ = nullptr;
   }
   // It is `own` again: the user's is about to go.
-  void TakeContextBack(ServerContextBase& own) { context_ = &own; }
+  void TakeContextBack(ServerContextBase& own) {
+    context_->call_ = nullptr;
+    context_->is_bound_ = false;
+    context_ = &own;
+  }
 
   // Whether the frame has the message that the client sends; what follows is
   // nobody's, as in gRPC. Else it is waited for (`*error` stays OK), and

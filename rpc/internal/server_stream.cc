@@ -100,6 +100,7 @@ bool ServerStream::DecodeNow(StreamMessage& received, MessageRef message,
   Status error;
   const bool decoded = DecodeAnyMessage(received.message, message, &error);
   if (attachment != nullptr) *attachment = std::move(received.attachment);
+  received.attachment.clear();
   received.message.clear();
   bool drained = false;
   const uint64_t window_bytes = inbox_.NoteTaken(received, &drained);
