@@ -207,8 +207,8 @@ class ServerContextBase {
 // Handlers of the synchronous API get one. For the asynchronous one the user
 // makes it; it must live until the last event of its call was taken. If it goes
 // before Finish, the call is cancelled. What it says of its client, and what
-// came with the call, is valid as long as it. So it keeps its call, and what all
-// calls of its server share: do not keep it for long.
+// came with the call, is valid as long as it. So it keeps its call, and what
+// all calls of its server share: do not keep it for long.
 class ServerContext : public ServerContextBase {
  public:
   ServerContext() = default;
