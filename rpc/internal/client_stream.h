@@ -177,8 +177,6 @@ class ClientStream final : public CallSink,
   // False: the call may not run, with the reason.
   bool AddContext(ClientContext& context, OutgoingFrame& frame, Status* error);
   void Opened();
-  // What OnClosed left to Launch.
-  void EndLaunched();
   Waiting TakeWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The call is over.
   void EndOperations(const Waiting& waiting, bool may_have_run);

@@ -173,12 +173,16 @@ void ClientStream::Launch(OutgoingFrame& frame) {
   absl::Status cancel;
   bool opened;
   bool closed;
+  bool may_have_run;
+  Waiting waiting;  // what OnClosed left
   {
     absl::MutexLock lock(&mutex_);
     handle_ = handle;
     launching_ = false;
     opened = opened_early_;
     closed = closed_;
+    may_have_run = may_have_run_;
+    if (closed) waiting = TakeWaiting();
     cancel = std::move(cancel_when_started_);
   }
   if (before & ClientContext::kCancelled) {
@@ -186,19 +190,8 @@ void ClientStream::Launch(OutgoingFrame& frame) {
   }
   if (!cancel.ok()) transport_->Cancel(handle, std::move(cancel));
   // Whoever hears of it may use the handle, and let the stream go.
-  if (closed) return EndLaunched();
+  if (closed) return EndOperations(waiting, may_have_run);
   if (opened) Opened();
-}
-
-void ClientStream::EndLaunched() {
-  Waiting waiting;
-  bool may_have_run;
-  {
-    absl::MutexLock lock(&mutex_);
-    waiting = TakeWaiting();
-    may_have_run = may_have_run_;
-  }
-  EndOperations(waiting, may_have_run);
 }
 
 void ClientStream::NeverBegan(Status status) {

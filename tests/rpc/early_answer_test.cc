@@ -158,6 +158,15 @@ TEST_F(EarlyAnswerTest, AStreamThatWasCancelledFirstIsNotAnswered) {
 
 class EarlyAnswerQueueTest : public EarlyAnswerTest {
  protected:
+  using Chat = ClientAsyncReaderWriter<SayRequest, SayResponse>;
+
+  std::unique_ptr<Chat> MakeChat(CompletionQueue& queue, bool start) {
+    return std::unique_ptr<Chat>(
+        internal::ClientAsyncReaderWriterFactory<SayRequest, SayResponse>::
+            Create(channel_.get(), &queue,
+                   Method(internal::RpcMethod::BIDI_STREAMING), &context_,
+                   start, nullptr));
+  }
   // Begins a stream of responses; the `ok` of its beginning.
   bool Begins() {
     CompletionQueue queue;
@@ -217,10 +226,7 @@ TEST_F(EarlyAnswerQueueTest, AStreamThatLeftCanBeWrittenToOnceItHasBegun) {
     EXPECT_EQ(queue.AsyncNext(&tag, &ok, absl::Now()),
               CompletionQueue::TIMEOUT);
   });
-  const std::unique_ptr<ClientAsyncReaderWriter<SayRequest, SayResponse>> chat(
-      internal::ClientAsyncReaderWriterFactory<SayRequest, SayResponse>::Create(
-          channel_.get(), &queue, Method(internal::RpcMethod::BIDI_STREAMING),
-          &context_, /*start=*/true, nullptr));
+  const std::unique_ptr<Chat> chat = MakeChat(queue, /*start=*/true);
   EXPECT_TRUE(queue.Next(&tag, &ok));
   EXPECT_TRUE(ok) << "the beginning";
   chat->Write(SayRequest(), nullptr);
@@ -245,10 +251,7 @@ TEST_F(EarlyAnswerQueueTest,
     EXPECT_EQ(queue.AsyncNext(&tag, &ok, absl::Now()),
               CompletionQueue::TIMEOUT);
   });
-  const std::unique_ptr<ClientAsyncReaderWriter<SayRequest, SayResponse>> chat(
-      internal::ClientAsyncReaderWriterFactory<SayRequest, SayResponse>::Create(
-          channel_.get(), &queue, Method(internal::RpcMethod::BIDI_STREAMING),
-          &context_, /*start=*/true, nullptr));
+  const std::unique_ptr<Chat> chat = MakeChat(queue, /*start=*/true);
   EXPECT_TRUE(queue.Next(&tag, &ok));
   EXPECT_FALSE(ok) << "the beginning";
   chat->Finish(&status_, nullptr);
@@ -264,7 +267,7 @@ TEST_F(EarlyAnswerQueueTest, ACorkedStreamThatIsOverByThenEndsOnceItIsLeft) {
   void* tag;
   bool ok = true;
   context_.set_initial_metadata_corked(true);
-  std::unique_ptr<ClientAsyncReaderWriter<SayRequest, SayResponse>> chat;
+  std::unique_ptr<Chat> chat;
   AnswerBy([&](CallSink& sink) {
     sink.OnClosed({absl::UnavailableError("nobody there"), false});
     EXPECT_TRUE(queue.Next(&tag, &ok));
@@ -273,10 +276,7 @@ TEST_F(EarlyAnswerQueueTest, ACorkedStreamThatIsOverByThenEndsOnceItIsLeft) {
     EXPECT_EQ(queue.AsyncNext(&tag, &ok, absl::Now()),
               CompletionQueue::TIMEOUT);
   });
-  chat.reset(
-      internal::ClientAsyncReaderWriterFactory<SayRequest, SayResponse>::Create(
-          channel_.get(), &queue, Method(internal::RpcMethod::BIDI_STREAMING),
-          &context_, /*start=*/false, nullptr));
+  chat = MakeChat(queue, /*start=*/false);
   SayResponse response;
   chat->Read(&response, nullptr);
   chat->StartCall(nullptr);
