@@ -9,6 +9,7 @@ void CoroutineServerCall::Run() {
 
 void CoroutineServerCall::OnTaskDone() {
   const Status status = handler_.TakeStatus();
+  DropReceivedAttachment();
   Respond(status, response(), /*last_act=*/true);
   Finished();
 }

@@ -10,7 +10,9 @@ void CoroutineServerStream::Run() {
 }
 
 void CoroutineServerStream::OnTaskDone() {
-  RespondAtEnd(handler_.TakeStatus(), response());
+  Status status = handler_.TakeStatus();
+  DropReceivedAttachment();
+  RespondAtEnd(std::move(status), response());
   Finished();
 }
 

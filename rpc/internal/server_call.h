@@ -174,6 +174,9 @@ class ServerCall : public CallSink,
   void SetReceivedAttachment(BufferChain&& attachment) {
     context_->received_attachment_ = std::move(attachment);
   }
+  // For a handler that is through: what came beside the request is free before
+  // the client hears of the answer, and may send as much again.
+  void DropReceivedAttachment() { context_->received_attachment_.clear(); }
   // What goes beside the response.
   void SetAttachment(BufferChain&& attachment) {
     context_->sent_attachment_ = std::move(attachment);

@@ -31,6 +31,7 @@ bool SyncServerStream::BlockingWrite(ConstMessageRef message,
 
 void SyncServerStream::RespondAndFinish(Status status,
                                         ConstMessageRef response) {
+  DropReceivedAttachment();
   BlockingOperation responded;
   RespondAtEnd(std::move(status), response, &responded);
   Wait(responded);

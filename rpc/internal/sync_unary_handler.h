@@ -49,6 +49,7 @@ class SyncServerCall : public ServerCall {
   // For RunHandler, when the function is through.
   void NoteReturn(HandlerWatch* watch, const Status& status,
                   ConstMessageRef response) {
+    DropReceivedAttachment();
     if (ABSL_PREDICT_FALSE(watch != nullptr) && interception() == nullptr) {
       watch->OnReturned(status, response);
     }

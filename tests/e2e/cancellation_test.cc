@@ -40,10 +40,14 @@ class CancellationTest : public testing::Test {
   // Whether both sides have their memory back: most of either's budget goes
   // into one call.
   void ExpectAllMemoryFree() {
+    rpc::Status consumed;
+    rpc::Status produced;
     EXPECT_TRUE(Eventually([&] {
-      return client_.Consume(0, kBudget - 40 * kMiB).ok() &&
-             client_.Produce(0, kBudget - 40 * kMiB).ok();
-    }));
+      consumed = client_.Consume(0, kBudget - 40 * kMiB);
+      produced = client_.Produce(0, kBudget - 40 * kMiB);
+      return consumed.ok() && produced.ok();
+    })) << "Consume: "
+        << consumed.ToString() << "\nProduce: " << produced.ToString();
   }
 
   PeerProcess server_;

@@ -122,6 +122,17 @@ TEST(ServerMemoryTest, ManyLargeCallsShareASmallBudget) {
   EXPECT_OK(client.Consume(0, kBudget - 16 * kMiB));
 }
 
+// Either call takes more than half of the budget, and the handler of the second
+// does not wait for memory.
+TEST(ServerMemoryTest, ARequestsMemoryIsFreeWhenItIsAnswered) {
+  const PeerProcess server = PeerProcess::Serve(kSmallBudget);
+  const Client client(server.address());
+  for (int i = TheDeviceUnderTest().Rounds(20); i > 0; --i) {
+    ASSERT_OK(client.Consume(0, kBudget - 16 * kMiB));
+    ASSERT_OK(client.Produce(0, kBudget - 16 * kMiB));
+  }
+}
+
 TEST(ServerMemoryTest, ACallsMemoryIsFreeWhenItIsCancelled) {
   const PeerProcess server = PeerProcess::Serve(kSmallBudget);
   const Client client(server.address());
