@@ -61,7 +61,7 @@ TEST(CopyBytesTest, CopiesEverySizePastCaches) {
        ++bytes) {
     CheckCopies(bytes, CopyPastCaches);
   }
-  for (const size_t bytes : {8192, 65537, 700001}) {
+  for (const size_t bytes : {8192, 16384, 16447, 16512, 65537, 700001}) {
     CheckCopies(bytes, CopyPastCaches);
   }
 }
