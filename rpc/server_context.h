@@ -103,9 +103,11 @@ class ServerContextBase {
   void AddInitialMetadata(const std::string& key, const std::string& value);
   void AddTrailingMetadata(const std::string& key, const std::string& value);
 
-  // What came beside the request; empty where nothing did. Memory of the
-  // transport's receive pool: a handler that keeps a small one for long should
-  // copy it.
+  // What came beside the request; empty where nothing did. Valid until a
+  // blocking handler or coroutine returns, OnDone of a reactor, or the end of
+  // an asynchronous call's context; the chain may be copied or moved from.
+  // Memory of the transport's receive pool: a handler that keeps a small one
+  // for long should copy it.
   const BufferChain& attachment() const { return received_attachment_; }
   BufferChain& attachment() { return received_attachment_; }
 
