@@ -92,7 +92,7 @@ bool MemcpyIsSlow() {
   return is_slow;
 }
 
-// A core fetches ahead within a page only, so several pages at a time come
+// Intel's cores fetch ahead within a page only, so several pages at a time come
 // sooner. Not tried on other CPUs (docs/large_messages.md).
 bool PagesAtATimeAreFaster() {
   static const bool are_faster = __builtin_cpu_is("intel");

@@ -46,7 +46,7 @@ class SyncServerCall : public ServerCall {
   // `watch` is null where nobody times it.
   virtual void RunHandler(HandlerWatch* watch) = 0;
 
-  // For RunHandler, when the function is through.
+  // For RunHandler, when the function is through: before anything is sent.
   void NoteReturn(HandlerWatch* watch, const Status& status,
                   ConstMessageRef response) {
     DropReceivedAttachment();
