@@ -140,6 +140,8 @@ class FailingDevice final : public Device {
     return inner_->past_caches_flag();
   }
   uint32_t reserved_lkey() const override { return inner_->reserved_lkey(); }
+  bool reads_jointly() const override { return inner_->reads_jointly(); }
+  bool is_at_work(ibv_cq* cq) const override { return inner_->is_at_work(cq); }
 
   void* AllocateMemory(size_t bytes, MemoryUse use) override {
     return Create("AllocateMemory", "memory",

@@ -207,6 +207,7 @@ class ConnectionManager {
 enum class MemoryUse {
   kLocal,           // this process writes, peers at most read (RDMA READ)
   kRemoteWritable,  // peers write too (RDMA WRITE, atomics)
+  kJointReads,      // see Device::reads_jointly
 };
 
 // One opened device: ibv_context and the control verbs.
@@ -240,6 +241,17 @@ class Device {
   // management extensions) is to kernels. Once the QP is in ERR nothing more is
   // stored. 0 where there is none: a NIC needs memory that is pinned.
   virtual uint32_t reserved_lkey() const { return 0; }
+
+  // Whether the CPU of the peer that an RDMA READ reads from may copy a part of
+  // it, where it polls anyway, as long as the READ goes to memory of
+  // MemoryUse::kJointReads. To the peer of the QP that was the first to READ
+  // into a piece of such memory all of it is writable then, and stays so; to
+  // others it is as kLocal. A peer that goes wrong can spoil what it sent, also
+  // after that was received.
+  virtual bool reads_jointly() const { return false; }
+  // Whether a CQ that has nothing to poll has work that goes on with each poll
+  // all the same: a CPU copies.
+  virtual bool is_at_work(ibv_cq*) const { return false; }
 
   // Memory fit for RegMr on this device: page-aligned, zeroed, its pages
   // present. Null and errno (ENOMEM) where there is none. Memory from elsewhere

@@ -109,7 +109,7 @@ TEST_F(HostileHandshakeTest, AnotherVersionIsToldBothVersions) {
   std::memcpy(hello.data + 4, &version, sizeof(version));
   client.Send(hello.data, hello.bytes, {client.device_fd(), client.link_fd()});
   const std::string reason = ExpectRejected(client);
-  EXPECT_NE(reason.find("this side speaks soft-device protocol 1, the peer 9"),
+  EXPECT_NE(reason.find("this side speaks soft-device protocol 2, the peer 9"),
             std::string::npos)
       << reason;
 }

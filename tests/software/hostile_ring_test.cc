@@ -99,7 +99,7 @@ TEST_F(HostileRingTest, AGoodPacketIsReceived) {
 }
 
 TEST_F(HostileRingTest, UnknownKinds) {
-  for (int kind : {0, 8, 15}) {
+  for (int kind : {0, 9, 15}) {
     Packet packet;
     packet.kind = static_cast<PacketKind>(kind);
     hostile_->WritePacket(packet);

@@ -32,6 +32,14 @@ struct Offer {
   Endpoint self;
   ibv_qp* const qp = self.Connect(address);
   if (!self.Await(CmEvent::Type::kEstablished)) _exit(1);
+  // The survivor copies a part of what is read into this.
+  auto* const joint = static_cast<char*>(
+      self.device().AllocateMemory(kBulkBytes, MemoryUse::kJointReads));
+  ibv_mr* const joint_mr =
+      self.device().RegMr(self.pd(), joint, kBulkBytes, IBV_ACCESS_LOCAL_WRITE);
+  if (joint_mr == nullptr) _exit(1);
+  const ibv_sge joint_sge = {reinterpret_cast<uint64_t>(joint), kBulkBytes,
+                             joint_mr->lkey};
   int outstanding = 0;
   for (uint64_t id = 0;; ++id) {
     while (outstanding > 20) {
@@ -39,10 +47,13 @@ struct Offer {
       --outstanding;
     }
     int error;
-    switch (id % 4) {
+    switch (id % 5) {
       case 0:
         error = self.PostRead(qp, id, self.Sge(0, kBulkBytes), target.address,
                               target.rkey);
+        break;
+      case 4:
+        error = self.PostRead(qp, id, joint_sge, target.address, target.rkey);
         break;
       case 1:
         error = self.PostWrite(qp, id, self.Sge(0, kBulkBytes), target.address,

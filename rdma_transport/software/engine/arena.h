@@ -24,20 +24,38 @@
 
 #include "absl/status/statusor.h"
 #include "rdma_transport/provider/provider.h"
+#include "rdma_transport/provider/unique_fd.h"
 #include "rdma_transport/software/engine/memfd.h"
 
 namespace rdma::soft {
 
 class Arena {
  public:
-  Arena(uint32_t id, MemoryUse use, Segment segment)
-      : id_(id), use_(use), segment_(std::move(segment)) {}
+  // `read_only_fd`: of the segment; needed for kJointReads only.
+  Arena(uint32_t id, MemoryUse use, Segment segment, UniqueFd read_only_fd)
+      : id_(id),
+        use_(use),
+        segment_(std::move(segment)),
+        read_only_fd_(std::move(read_only_fd)) {}
 
   uint32_t id() const { return id_; }
   MemoryUse use() const { return use_; }
   std::byte* base() const { return segment_.base(); }
   size_t bytes() const { return segment_.bytes(); }
-  int fd() const { return segment_.fd(); }
+  // What a link's peer maps it by: for writing, too, where that is its use, or
+  // was given to this link.
+  int FdFor(uint64_t link) const {
+    return use_ == MemoryUse::kJointReads && link != joint_link_.load()
+               ? read_only_fd_.get()
+               : segment_.fd();
+  }
+
+  // Of kJointReads: from now on it is for READs of this link (Link::serial)
+  // alone. False: it is another one's.
+  bool GiveTo(uint64_t link) {
+    uint64_t before = 0;
+    return joint_link_.compare_exchange_strong(before, link) || before == link;
+  }
 
   // Every peer gets it as soon as it is connected: some memory region of it
   // grants remote access.
@@ -50,7 +68,9 @@ class Arena {
   const uint32_t id_;
   const MemoryUse use_;
   const Segment segment_;
+  const UniqueFd read_only_fd_;
   std::atomic<bool> open_to_peers_{false};
+  std::atomic<uint64_t> joint_link_{0};
 };
 
 class ArenaTable {

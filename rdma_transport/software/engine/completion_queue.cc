@@ -101,6 +101,7 @@ int CompletionQueue::PollLong(ibv_wc* completions, ibv_wc* next, ibv_wc* end) {
   polling_ = false;
   const auto count = static_cast<int>(sink_next_ - completions);
   sink_next_ = sink_end_ = nullptr;
+  had_work_ = count != 0;
   if (count == 0) OnIdleTurn();
   return count;
 }

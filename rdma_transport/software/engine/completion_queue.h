@@ -99,6 +99,9 @@ class CompletionQueue final : public ibv_cq {
   // Within Poll: what its targets may still copy in this turn.
   bool polling() const { return polling_; }
   uint64_t* copy_budget() { return &copy_budget_; }
+  // Whether there was something in the last poll, as far as more than small
+  // packets was looked for.
+  bool had_work() const { return had_work_; }
 
   // Whether a target has work that no peer will ring for (see
   // CompletionChannel::Kick) changed to this; some other work of the same
@@ -148,6 +151,7 @@ class CompletionQueue final : public ibv_cq {
   ibv_wc* sink_next_ = nullptr;
   ibv_wc* sink_end_ = nullptr;
   bool polling_ = false;
+  bool had_work_ = false;
   Armed armed_ = Armed::kNo;
   bool overrun_ = false;
   std::atomic<bool> attention_{false};  // attention_targets_ is not empty

@@ -58,6 +58,8 @@ class EngineDevice final : public Device {
   bool cpus_read() const override { return true; }
   unsigned int past_caches_flag() const override { return kSendPastCaches; }
   uint32_t reserved_lkey() const override { return kReservedLkey; }
+  bool reads_jointly() const override { return !options_.allow_other_users; }
+  bool is_at_work(ibv_cq* cq) const override { return FromVerbs(cq)->busy(); }
 
   void* AllocateMemory(size_t bytes, MemoryUse use) override;
   void FreeMemory(void* memory, size_t bytes) override;

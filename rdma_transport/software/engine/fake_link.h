@@ -3,6 +3,7 @@
 #define VERBENA_RDMA_TRANSPORT_SOFTWARE_ENGINE_FAKE_LINK_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -21,6 +22,7 @@ class FakeLink final : public Link {
   FakeLink() {
     rx_ = IncomingRing(lines_.data(), kIncomingLines);
     peer_ = OutgoingRing(lines_.data(), kIncomingLines);
+    recv_bell_.armed = &peer_armed_;
   }
 
   // The peer sends a small packet.
@@ -60,6 +62,13 @@ class FakeLink final : public Link {
   void Service() override {}
   const char* violation() const override { return ""; }
 
+  // Its joint READs' boards.
+  void UseBoards(JointReadBoard* own, const JointReadBoard* peers) {
+    own_board_ = own;
+    peer_board_ = peers;
+  }
+
+  std::atomic<uint32_t> peer_armed_{0};
   uint64_t sent_ = 0;
   uint64_t acknowledged_ = 0;
   uint64_t wanted_ = 0;

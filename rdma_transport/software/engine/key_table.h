@@ -56,6 +56,9 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 inline constexpr uint32_t kReservedLkey = 1;
 // In KeyEntry::access beside ibv_access_flags: a window, which is no lkey.
 inline constexpr uint32_t kWindowKey = 1u << 31;
+// A region of joint READs (MemoryUse::kJointReads): where they go to, the QP
+// that they read from may write.
+inline constexpr uint32_t kJointKey = 1u << 30;
 // Of ibv_access_flags, with which a peer changes memory: REMOTE_WRITE and
 // REMOTE_ATOMIC.
 inline constexpr uint32_t kRemoteWriting = 1u << 1 | 1u << 3;
@@ -137,7 +140,7 @@ class KeyView {
     const uint32_t index = key >> 8;
     return index < count_ &&
            (entries_[index].access.load(std::memory_order_relaxed) &
-            kRemoteWriting) != 0;
+            (kRemoteWriting | kJointKey)) != 0;
   }
 
   // Whether the key was valid all the time since Find: what was read under it

@@ -1,6 +1,14 @@
 #include "rdma_transport/software/engine/link.h"
 
+#include <atomic>
+
 namespace rdma::soft {
+
+Link::Link()
+    : serial_([] {
+        static std::atomic<uint64_t> last{0};
+        return last.fetch_add(1, std::memory_order_relaxed) + 1;
+      }()) {}
 
 bool Link::SendSmall(uint32_t immediate, const std::byte* data,
                      uint32_t bytes) {

@@ -27,6 +27,7 @@
 #include <utility>
 
 #include "rdma_transport/asymmetric_fence.h"
+#include "rdma_transport/software/engine/joint_read_board.h"
 #include "rdma_transport/software/engine/key_table.h"
 #include "rdma_transport/software/engine/packet.h"
 #include "rdma_transport/software/engine/packet_ring.h"
@@ -172,6 +173,8 @@ class Link {
 
   virtual KeyView peer_keys() const = 0;
   uint32_t peer_qp_num() const { return peer_qp_num_; }
+  // Of this process's links, no two of which ever have the same one.
+  uint64_t serial() const { return serial_; }
   uint32_t peer_pd() const { return peer_pd_; }
   // ibv_access_flags that the peer's QP admits.
   virtual uint32_t peer_access() const = 0;
@@ -195,6 +198,16 @@ class Link {
   virtual uint32_t PeersWritingKey() const = 0;
   // What our QP admits.
   virtual void SetAccess(uint32_t access) = 0;
+
+  // --- READs that both sides copy (joint_read_board.h) ---
+
+  // Null: this link has none.
+  JointReadBoard* own_board() const { return own_board_; }
+  const JointReadBoard* peer_board() const { return peer_board_; }
+  // Who sleeps takes nothing that it is not woken for.
+  bool PeerSleeps() const {
+    return recv_bell_.armed->load(std::memory_order_relaxed) != 0;
+  }
 
   // --- Life ---
 
@@ -234,7 +247,7 @@ class Link {
   virtual const char* violation() const = 0;
 
  protected:
-  Link() = default;
+  Link();
 
   // A CQ line of the peer's that we look at, and what we rang for.
   struct Bell {
@@ -263,11 +276,15 @@ class Link {
   Bell send_bell_;            // of no use where the peer has one CQ for both
   Bell* ack_bell_ = nullptr;  // one of the two
 
+  JointReadBoard* own_board_ = nullptr;
+  const JointReadBoard* peer_board_ = nullptr;
+
   bool rang_ = false;
   uint32_t peer_qp_num_ = 0;
   uint32_t peer_pd_ = 0;
 
  private:
+  const uint64_t serial_;
   std::atomic<bool> hung_up_{false};
   std::mutex observer_mutex_;
   HangUpObserver* observer_ = nullptr;  // guarded by observer_mutex_

@@ -132,6 +132,11 @@ absl::StatusOr<Segment> Segment::Create(const char* name, size_t bytes,
   return Segment(std::move(fd), *std::move(mapping));
 }
 
+UniqueFd Segment::OpenReadOnly() const {
+  return UniqueFd(
+      open(absl::StrCat("/proc/self/fd/", fd()).c_str(), O_RDONLY | O_CLOEXEC));
+}
+
 absl::StatusOr<FileIdentity> CheckPeerSegment(int fd,
                                               const PeerSegmentRules& rules) {
   struct stat file;

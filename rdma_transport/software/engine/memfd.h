@@ -72,6 +72,9 @@ class Segment {
   size_t bytes() const { return mapping_.bytes(); }
   // -1 after CloseDescriptor.
   int fd() const { return fd_.get(); }
+  // Another descriptor of it, which maps for reading only. Nothing where the
+  // system has none to give, or no /proc.
+  UniqueFd OpenReadOnly() const;
   // Once everybody who is to map it has it.
   void CloseDescriptor() { fd_.reset(); }
 

@@ -25,8 +25,8 @@ int CheckAccess(int access, MemoryUse use) {
       (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
     return EINVAL;
   }
-  if ((access & kRemoteWriting) != 0 && use == MemoryUse::kLocal) {
-    Log("ibv_reg_mr: peers cannot write memory that was allocated as kLocal: "
+  if ((access & kRemoteWriting) != 0 && use != MemoryUse::kRemoteWritable) {
+    Log("ibv_reg_mr: peers cannot write memory that was not allocated for it: "
         "use MemoryUse::kRemoteWritable");
     return EACCES;
   }
@@ -91,7 +91,8 @@ MemoryRegion* MemoryRegistry::RegMr(ProtectionDomain* pd, void* addr,
   range.length = length;
   range.arena = arena->id();
   range.arena_offset = static_cast<std::byte*>(addr) - arena->base();
-  range.access = region->access;
+  range.access =
+      region->access | (arena->use() == MemoryUse::kJointReads ? kJointKey : 0);
   range.pd = pd->id;
   keys_.Grant(*key, range);
   // Peers get the arena before the caller can tell them the rkey.
@@ -192,7 +193,7 @@ ibv_wc_status MemoryRegistry::Bind(const BindRequest& request) {
   }
   if ((access & kRemoteWriting) != 0 &&
       ((region->access & IBV_ACCESS_LOCAL_WRITE) == 0 ||
-       region->arena->use() == MemoryUse::kLocal)) {
+       region->arena->use() != MemoryUse::kRemoteWritable)) {
     return IBV_WC_MW_BIND_ERR;
   }
 

@@ -29,8 +29,10 @@ enum class PacketKind : uint8_t {
   kGone = 6,
   // The sender was denied access to the receiver's memory.
   kAccessFault = 7,
+  // The sender has offers on its joint_read_board.h, or soon will.
+  kJointRead = 8,
 };
-inline constexpr uint8_t kLastPacketKind = 7;
+inline constexpr uint8_t kLastPacketKind = 8;
 
 struct Packet {
   PacketKind kind = PacketKind::kSend;

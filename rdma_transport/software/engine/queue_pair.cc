@@ -42,7 +42,8 @@ QueuePair::QueuePair(const Environment& environment, uint32_t number,
       init_(init),
       srq_(init.srq == nullptr ? nullptr : FromVerbs(init.srq)),
       requester_(&context_, init.cap, init.sq_sig_all != 0),
-      responder_(&context_, srq_, init.cap) {
+      responder_(&context_, srq_, init.cap),
+      helper_(&context_) {
   context = environment.context;
   qp_context = init.qp_context;
   pd = protection_domain;
@@ -181,6 +182,11 @@ void QueuePair::Progress() {
     EnterError(Farewell::kTellPeer);
     return;
   }
+  // Whoever has work of its own does that.
+  if (helper_.active() && !context_.recv_cq->had_work()) [[unlikely]] {
+    helper_.Help(budget_bytes);
+    SetHelpBusy(helper_.busy());
+  }
   if (live_link_->hung_up() && !MoreToDeliver()) [[unlikely]] {
     EnterError(Farewell::kSilent);
     Unwatch();
@@ -276,6 +282,12 @@ void QueuePair::SetReceiveBusy(bool busy) {
   context_.recv_cq->SetBusy(this, busy);
 }
 
+void QueuePair::SetHelpBusy(bool busy) {
+  if (busy == help_busy_) return;
+  help_busy_ = busy;
+  context_.recv_cq->SetBusy(this, busy);
+}
+
 QueuePair::PacketResult QueuePair::TakePacket(uint64_t* budget_bytes) {
   Packet packet;
   switch (live_link_->Peek(&packet)) {
@@ -304,6 +316,10 @@ QueuePair::PacketResult QueuePair::TakePacket(uint64_t* budget_bytes) {
                                        static_cast<ibv_qp*>(this));
       EnterError(Farewell::kTellPeer);
       return PacketResult::kEnded;
+    case PacketKind::kJointRead:
+      live_link_->Consume();
+      helper_.Begin();
+      return PacketResult::kTaken;
     default:
       break;
   }
@@ -345,8 +361,8 @@ void QueuePair::CheckDrained() {
 
 void QueuePair::UpdateService() {
   const bool requester_needs_it = requester_.NeedsService();
-  const bool others_need_it =
-      responder_.NeedsService() || receive_busy_ || drain_pending_;
+  const bool others_need_it = responder_.NeedsService() || receive_busy_ ||
+                              drain_pending_ || helper_.active();
   needs_service_ = (state == IBV_QPS_RTS || state == IBV_QPS_SQD) &&
                    (requester_needs_it || others_need_it);
   if (needs_service_) EndIdleness();

@@ -21,6 +21,7 @@
 #include "rdma_transport/software/engine/link_registry.h"
 #include "rdma_transport/software/engine/poll_target.h"
 #include "rdma_transport/software/engine/qp_context.h"
+#include "rdma_transport/software/engine/read_helper.h"
 #include "rdma_transport/software/engine/receive_queue.h"
 #include "rdma_transport/software/engine/requester.h"
 #include "rdma_transport/software/engine/responder.h"
@@ -127,6 +128,7 @@ class QueuePair final : public ibv_qp,
   enum class PacketResult { kTaken, kWaits, kLater, kEnded };
   PacketResult TakePacket(uint64_t* budget_bytes);
   void SetReceiveBusy(bool busy);
+  void SetHelpBusy(bool busy);
   void OnViolation(const char* what);
   // The peer rang: CQs that are still armed get a number that it did not ring
   // for.
@@ -158,10 +160,12 @@ class QueuePair final : public ibv_qp,
   std::shared_ptr<Link> link_;
   bool watched_ = false;
   bool receive_busy_ = false;   // counted in the receive CQ's busy targets
+  bool help_busy_ = false;      // the same, for the helper
   bool drain_pending_ = false;  // SQ_DRAINED is to be raised
   bool took_other_ = false;     // the last turn took a packet not at once
   Requester requester_;
   Responder responder_;
+  ReadHelper helper_;
 };
 
 inline QueuePair* FromVerbs(ibv_qp* qp) { return static_cast<QueuePair*>(qp); }

@@ -158,6 +158,8 @@ void QueuePair::EnterError(Farewell farewell) {
     }
   }
   SetReceiveBusy(false);
+  helper_.End();
+  SetHelpBusy(false);
   requester_.Flush();
   responder_.Flush();
   if (srq_ != nullptr) {
@@ -171,6 +173,8 @@ void QueuePair::EnterReset() {
   if (link_ != nullptr) CloseLink();
   DropLink();
   SetReceiveBusy(false);
+  helper_.End();
+  SetHelpBusy(false);
   requester_.Reset();
   responder_.Reset();
   context_.send_cq->DropCompletions(this);

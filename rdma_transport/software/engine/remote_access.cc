@@ -52,13 +52,13 @@ StepResult TouchPeer(const QpContext& qp, SendWqe& wqe) {
                                : StepResult::kDone;
 }
 
-// Finds the mapping of the next piece.
+// Finds the mapping of a piece, `offset` into the work request.
 StepResult Resolve(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
-                   const KeyRange& range, uint64_t bytes, bool writable,
-                   std::byte** address) {
-  const uint64_t offset =
-      range.OffsetOf(detail.remote_address) + detail.bytes_done;
-  switch (qp.link->Resolve(range.arena, offset, bytes, writable, address)) {
+                   const KeyRange& range, uint64_t offset, uint64_t bytes,
+                   bool writable, std::byte** address) {
+  switch (qp.link->Resolve(range.arena,
+                           range.OffsetOf(detail.remote_address) + offset,
+                           bytes, writable, address)) {
     case Link::Access::kOk:
       detail.waiting_since_ns = 0;
       return StepResult::kDone;
@@ -75,23 +75,6 @@ StepResult Resolve(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
   return StepResult::kLater;
 }
 
-// Says for its lifetime that we write under a key, and orders that before the
-// look at the key.
-class WritingScope {
- public:
-  WritingScope(Link* link, uint32_t key) : link_(link) {
-    link_->PublishWriting(key);
-    // Pairs with the fences in KeyTable::Revoke and Link::MarkClosed.
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-  }
-  ~WritingScope() { link_->PublishWriting(0); }
-  WritingScope(const WritingScope&) = delete;
-  WritingScope& operator=(const WritingScope&) = delete;
-
- private:
-  Link* const link_;
-};
-
 StepResult Advance(const SendWqe& wqe, SendDetail& detail, uint64_t bytes,
                    uint64_t* budget_bytes) {
   detail.bytes_done += bytes;
@@ -102,30 +85,38 @@ StepResult Advance(const SendWqe& wqe, SendDetail& detail, uint64_t bytes,
 
 }  // namespace
 
-StepResult ReadStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
-                    const ibv_sge* sges, uint64_t* budget_bytes) {
-  if (wqe.byte_len == 0) return TouchPeer(qp, wqe);
+StepResult ReadPiece(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
+                     const ibv_sge* sges, uint64_t offset, uint64_t bytes) {
   if (!CheckReadSges(qp, wqe, sges)) return Fail(wqe, IBV_WC_LOC_PROT_ERR);
   KeyRange range;
   const ibv_wc_status granted =
       FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_READ, &range);
   if (granted != IBV_WC_SUCCESS) return Fail(wqe, granted);
-  const uint64_t bytes =
-      std::min(*budget_bytes, wqe.byte_len - detail.bytes_done);
   std::byte* from;
   const StepResult found =
-      Resolve(qp, wqe, detail, range, bytes, /*writable=*/false, &from);
+      Resolve(qp, wqe, detail, range, offset, bytes, /*writable=*/false, &from);
   if (found != StepResult::kDone) return found;
   if (wqe.passes_caches()) {
-    Scatter<memory::CopyPastCaches>(sges, detail.bytes_done, from, bytes);
+    Scatter<memory::CopyPastCaches>(sges, offset, from, bytes);
   } else {
-    Scatter(sges, detail.bytes_done, from, bytes);
+    Scatter(sges, offset, from, bytes);
   }
   // What was revoked or let go meanwhile may have held anything.
   if (!qp.link->peer_keys().StillValid(range)) {
     return Fail(wqe, IBV_WC_REM_ACCESS_ERR);
   }
   if (qp.link->PeerClosed()) return Fail(wqe, IBV_WC_RETRY_EXC_ERR);
+  return StepResult::kDone;
+}
+
+StepResult ReadStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
+                    const ibv_sge* sges, uint64_t* budget_bytes) {
+  if (wqe.byte_len == 0) return TouchPeer(qp, wqe);
+  const uint64_t bytes =
+      std::min(*budget_bytes, wqe.byte_len - detail.bytes_done);
+  const StepResult result =
+      ReadPiece(qp, wqe, detail, sges, detail.bytes_done, bytes);
+  if (result != StepResult::kDone) return result;
   return Advance(wqe, detail, bytes, budget_bytes);
 }
 
@@ -144,7 +135,8 @@ StepResult WriteStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
       std::min(*budget_bytes, wqe.byte_len - detail.bytes_done);
   std::byte* to;
   const StepResult found =
-      Resolve(qp, wqe, detail, range, bytes, /*writable=*/true, &to);
+      Resolve(qp, wqe, detail, range, detail.bytes_done, bytes,
+              /*writable=*/true, &to);
   if (found != StepResult::kDone) return found;
   Gather(sges, detail.bytes_done, to, bytes);
   return Advance(wqe, detail, bytes, budget_bytes);
@@ -165,8 +157,9 @@ StepResult AtomicStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
       FindRemote(qp, wqe, detail, IBV_ACCESS_REMOTE_ATOMIC, &range);
   if (granted != IBV_WC_SUCCESS) return Fail(wqe, granted);
   std::byte* address;
-  const StepResult found = Resolve(qp, wqe, detail, range, sizeof(uint64_t),
-                                   /*writable=*/true, &address);
+  const StepResult found =
+      Resolve(qp, wqe, detail, range, /*offset=*/0, sizeof(uint64_t),
+              /*writable=*/true, &address);
   if (found != StepResult::kDone) return found;
   if (reinterpret_cast<uintptr_t>(address) % sizeof(uint64_t) != 0) {
     return Fail(wqe, IBV_WC_REM_OP_ERR);  // the peer's table lies

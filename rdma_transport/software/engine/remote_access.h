@@ -13,6 +13,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "rdma_transport/software/engine/qp_context.h"
@@ -27,11 +28,31 @@ enum class StepResult {
   kFailed,  // wqe.status says why
 };
 
+// Says for its lifetime that we write under a key of the peer's, and orders
+// that before the look at the key.
+class WritingScope {
+ public:
+  WritingScope(Link* link, uint32_t key) : link_(link) {
+    link_->PublishWriting(key);
+    // Pairs with the fences in KeyTable::Revoke and Link::MarkClosed.
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+  }
+  ~WritingScope() { link_->PublishWriting(0); }
+  WritingScope(const WritingScope&) = delete;
+  WritingScope& operator=(const WritingScope&) = delete;
+
+ private:
+  Link* const link_;
+};
+
 // Each moves at most `*budget_bytes` and takes what it moved off it. `sges` are
 // the work request's local side.
 // REQUIRES: qp.link is not null.
 StepResult ReadStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
                     const ibv_sge* sges, uint64_t* budget_bytes);
+// A piece of a READ, [offset, offset + bytes) of it: kDone, kLater or kFailed.
+StepResult ReadPiece(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
+                     const ibv_sge* sges, uint64_t offset, uint64_t bytes);
 StepResult WriteStep(const QpContext& qp, SendWqe& wqe, SendDetail& detail,
                      const ibv_sge* sges, uint64_t* budget_bytes);
 // CMP_AND_SWP and FETCH_AND_ADD, atomic with regard to all processes' CPUs and

@@ -44,7 +44,7 @@ int Requester::Post(ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   }
   if (!reads_.empty()) {
     uint64_t budget_bytes = kPostQuantumBytes;
-    RunReads(&budget_bytes);
+    RunReads(&budget_bytes, Offers::kLeave);
     UpdateBusy();
   }
   if (sent_) WakePeer();
@@ -117,27 +117,74 @@ int Requester::Validate(const ibv_send_wr& wr, uint64_t* total_bytes) const {
 
 // --- Reading -----------------------------------------------------------------
 
-void Requester::RunReads(uint64_t* budget_bytes) {
-  while (!reads_.empty() && *budget_bytes != 0) {
-    const uint32_t index = reads_.front();
-    // What comes behind a failed work request is not carried out.
-    if (failed_ && static_cast<int32_t>(index - failed_index_) >= 0) break;
-    SendWqe& wqe = sq_.At(index);
-    SendDetail& detail = sq_.DetailAt(index);
-    const ibv_sge* const sges = sq_.SgesAt(index);
-    const StepResult result =
-        wqe.opcode == IBV_WR_RDMA_READ
-            ? ReadStep(*qp_, wqe, detail, sges, budget_bytes)
-            : AtomicStep(*qp_, wqe, detail, sges);
-    if (result == StepResult::kMore || result == StepResult::kLater) break;
-    if (result == StepResult::kFailed) {
-      OnAccessFault(wqe);
-      failed_ = true;
-      failed_index_ = index;
-    }
-    wqe.phase = SendWqe::Phase::kDone;
+void Requester::RunReads(uint64_t* budget_bytes, Offers offers) {
+  if (joint_ != nullptr) {
+    joint_->Collect(
+        [this](uint32_t index) { --sq_.DetailAt(index).pieces_out; });
+  }
+  while (*budget_bytes != 0) {
+    if (ReadNext(budget_bytes)) continue;
+    if (offers == Offers::kLeave || !ReadTakenBack(budget_bytes)) break;
+  }
+  while (!reads_.empty() && !reads_.next_is_front() &&
+         sq_.DetailAt(reads_.front()).pieces_out == 0) {
+    sq_.At(reads_.front()).phase = SendWqe::Phase::kDone;
     reads_.pop();
   }
+  if (reads_.empty() && joint_ != nullptr) joint_->Rest();
+}
+
+bool Requester::ReadNext(uint64_t* budget_bytes) {
+  // What comes behind a failed work request is not carried out.
+  if (!reads_.has_next() || IsBehindFailure(reads_.next())) return false;
+  const uint32_t index = reads_.next();
+  SendWqe& wqe = sq_.At(index);
+  SendDetail& detail = sq_.DetailAt(index);
+  const ibv_sge* const sges = sq_.SgesAt(index);
+  // The peer helps with what is known to be here, and granted.
+  if (detail.is_joint && !(detail.bytes_done == 0 && reads_.next_is_front())) {
+    joint_->Offer(index, wqe, sges[0], &detail);
+    if (detail.bytes_done == wqe.byte_len) {
+      reads_.advance();
+      return true;
+    }
+  }
+  const StepResult result =
+      wqe.opcode == IBV_WR_RDMA_READ
+          ? ReadStep(*qp_, wqe, detail, sges, budget_bytes)
+          : AtomicStep(*qp_, wqe, detail, sges);
+  if (result == StepResult::kMore || result == StepResult::kLater) return false;
+  if (result == StepResult::kFailed) OnReadFailed(index);
+  reads_.advance();
+  return true;
+}
+
+bool Requester::ReadTakenBack(uint64_t* budget_bytes) {
+  if (joint_ == nullptr) return false;
+  const JointReader::Piece* const piece = joint_->TakeBack();
+  if (piece == nullptr) return false;
+  const uint32_t index = piece->index;
+  SendDetail& detail = sq_.DetailAt(index);
+  if (!IsBehindFailure(index)) {
+    const StepResult result =
+        ReadPiece(*qp_, sq_.At(index), detail, sq_.SgesAt(index), piece->offset,
+                  piece->bytes);
+    if (result == StepResult::kLater) return false;
+    if (result == StepResult::kFailed) OnReadFailed(index);
+    *budget_bytes -= std::min<uint64_t>(*budget_bytes, piece->bytes);
+  }
+  joint_->Drop(piece);
+  --detail.pieces_out;
+  return true;
+}
+
+// REQUIRES: nothing before it failed.
+void Requester::OnReadFailed(uint32_t index) {
+  SendWqe& wqe = sq_.At(index);
+  OnAccessFault(wqe);
+  wqe.phase = SendWqe::Phase::kDone;
+  failed_ = true;
+  failed_index_ = index;
 }
 
 // --- Progress and completion -------------------------------------------------
@@ -159,7 +206,7 @@ bool Requester::Progress(uint64_t* budget_bytes) {
     }
   }
   if (sq_.started_ != sq_.tail_) StartWaiting(budget_bytes);
-  if (!reads_.empty()) RunReads(budget_bytes);
+  if (!reads_.empty()) RunReads(budget_bytes, Offers::kTakeBack);
   UpdateBusy();
   if (sent_) WakePeer();
   const bool failed = CompleteFinished();
@@ -274,7 +321,7 @@ void Requester::OnPeerGone() {
     }
     wqe.status = IBV_WC_RETRY_EXC_ERR;
     wqe.phase = SendWqe::Phase::kDone;
-    reads_.clear();
+    ForgetReads();
     failed_ = true;
     failed_index_ = index;
     return;
@@ -295,7 +342,7 @@ void Requester::Flush() {
     Complete(sq_.At(sq_.done_), IBV_WC_WR_FLUSH_ERR);
   }
   sq_.started_ = sq_.tail_;
-  reads_.clear();
+  ForgetReads();
   UpdateBusy();
   UpdateSmallLimit();
 }
@@ -307,14 +354,17 @@ void Requester::Reset() {
   reported_ = sq_.tail_;
   signaled_pending_ = 0;
   acknowledged_ = sent_position_ = wanted_ = 0;
-  reads_.clear();
+  ForgetReads();
   UpdateBusy();
   UpdateSmallLimit();
 }
 
 void Requester::UpdateBusy() {
+  // The peer rings for what it has copied.
+  const bool reads =
+      reads_.has_next() || (joint_ != nullptr && joint_->MayTakeBack());
   const bool busy =
-      !reads_.empty() || (blocked_by_own_work_ && sq_.started_ != sq_.tail_);
+      reads || (blocked_by_own_work_ && sq_.started_ != sq_.tail_);
   if (busy == busy_) return;
   busy_ = busy;
   qp_->send_cq->SetBusy(qp_->target, busy);

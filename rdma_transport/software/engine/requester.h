@@ -2,7 +2,8 @@
 // completes them in order.
 //
 // SENDs go into the link within post_send while nothing older blocks them.
-// READs and atomics are carried out a piece each turn, and later SENDs and
+// READs and atomics are carried out a piece each turn, some by the peer
+// (joint_reader.h), and later SENDs and
 // WRITEs may overtake them unless fenced, as on hardware: a long READ does not
 // delay a short message. WRITEs are not overtaken.
 //
@@ -18,7 +19,9 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 
+#include "rdma_transport/software/engine/joint_reader.h"
 #include "rdma_transport/software/engine/qp_context.h"
 #include "rdma_transport/software/engine/remote_access.h"
 #include "rdma_transport/software/engine/send_queue.h"
@@ -29,19 +32,26 @@ namespace rdma::soft {
 // max_qp_rd_atom.
 inline constexpr uint32_t kMaxReads = 128;
 
-// Slots of started READs, oldest first.
+// Slots of started READs, oldest first. In front are those that are read, but
+// for pieces that the peer copies; then comes the one that is next.
 class ReadFifo {
  public:
   bool empty() const { return head_ == tail_; }
   uint32_t size() const { return tail_ - head_; }
   uint32_t front() const { return slots_[head_ % kMaxReads]; }
+  bool has_next() const { return next_ != tail_; }
+  uint32_t next() const { return slots_[next_ % kMaxReads]; }
+  bool next_is_front() const { return next_ == head_; }
   // REQUIRES: size() < kMaxReads.
   void push(uint32_t slot) { slots_[tail_++ % kMaxReads] = slot; }
+  void advance() { ++next_; }
+  // REQUIRES: !next_is_front().
   void pop() { ++head_; }
-  void clear() { head_ = tail_; }
+  void clear() { head_ = next_ = tail_; }
 
  private:
   uint32_t head_ = 0;
+  uint32_t next_ = 0;
   uint32_t tail_ = 0;
   std::array<uint32_t, kMaxReads> slots_;
 };
@@ -189,7 +199,20 @@ class Requester {
   StartResult PutIntoLink(SendWqe& wqe, const Packet& packet,
                           const ConstBytes* parts, int part_count);
 
-  void RunReads(uint64_t* budget_bytes);
+  // The peer may do the pieces that are on offer while more is being posted.
+  enum class Offers { kLeave, kTakeBack };
+  void RunReads(uint64_t* budget_bytes, Offers offers);
+  // Each reads some. False: there is nothing, or not now.
+  bool ReadNext(uint64_t* budget_bytes);
+  bool ReadTakenBack(uint64_t* budget_bytes);
+  void OnReadFailed(uint32_t index);
+  bool IsBehindFailure(uint32_t index) const {
+    return failed_ && static_cast<int32_t>(index - failed_index_) >= 0;
+  }
+  void ForgetReads() {
+    reads_.clear();
+    joint_.reset();
+  }
   // Marks it failed: nothing behind it starts any more.
   StartResult Fail(SendWqe& wqe, ibv_wc_status status);
   void OnAccessFault(const SendWqe& wqe);
@@ -243,6 +266,7 @@ class Requester {
   uint64_t sent_position_ = 0;  // of the last packet
   uint64_t wanted_ = 0;         // which acknowledgement was asked for; 0: none
   ReadFifo reads_;              // slots in phase kReading
+  std::unique_ptr<JointReader> joint_;  // null before the first such READ
 };
 
 }  // namespace rdma::soft

@@ -204,6 +204,12 @@ Requester::StartResult Requester::StartRead(uint32_t index) {
   if (max_reads_ == 0) return Fail(wqe, IBV_WC_LOC_QP_OP_ERR);
   if (reads_.size() == max_reads_) return StartResult::kBlocked;
   wqe.phase = SendWqe::Phase::kReading;
+  SendDetail& detail = sq_.DetailAt(index);
+  detail.pieces_out = 0;
+  detail.is_joint = JointReader::Takes(*qp_, wqe, sq_.SgesAt(index));
+  if (detail.is_joint && joint_ == nullptr) {
+    joint_ = std::make_unique<JointReader>(qp_);
+  }
   reads_.push(index);
   return StartResult::kStarted;
 }

@@ -55,9 +55,11 @@ struct SendDetail {
   uint64_t remote_address;
   uint64_t compare_add;
   uint64_t swap;
-  uint64_t bytes_done;
+  uint64_t bytes_done;       // of a joint READ, what is on offer included
   int64_t waiting_since_ns;  // for the peer's announcement or write; 0: not
   uint32_t rkey;
+  bool is_joint;        // READ: the peer may copy pieces of it
+  uint32_t pieces_out;  // those that are on offer, and not there
   bool revoked;  // LOCAL_INV: the key is dead, its writers may not be done
   ibv_mw* window;
   ibv_mw_bind_info bind;

@@ -28,7 +28,7 @@ namespace rdma::soft {
 
 inline constexpr uint32_t kHandshakeMagic = 0x62726556;  // "Verb"
 // Of the rings, the segments and the messages on the socket together.
-inline constexpr uint16_t kProtocolVersion = 1;
+inline constexpr uint16_t kProtocolVersion = 2;
 
 enum class HandshakeKind : uint16_t {
   kHello = 1,

@@ -99,7 +99,7 @@ TEST(HandshakeTest, AnotherVersionIsNamedWithBoth) {
   EXPECT_EQ(*DecodeKind(message), HandshakeKind::kHello);
   const absl::Status status = DecodeSetup(message).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_NE(status.message().find("speaks soft-device protocol 1, the peer 77"),
+  EXPECT_NE(status.message().find("speaks soft-device protocol 2, the peer 77"),
             absl::string_view::npos)
       << status;
 }

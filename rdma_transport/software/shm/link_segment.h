@@ -6,6 +6,7 @@
 //   line 2   acknowledge_at        written with signaled work requests
 //   line 3   writing_key           written around each WRITE
 //   line 4.. the ring
+//   behind it a JointReadBoard
 //
 // What a line of the ring is, and how packets lie in it: engine/packet_ring.h.
 //
@@ -19,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "rdma_transport/software/engine/joint_read_board.h"
 #include "rdma_transport/software/engine/packet_ring.h"
 
 namespace rdma::soft {
@@ -50,7 +52,8 @@ static_assert(offsetof(LinkControl, acknowledge_at) == 2 * kCacheLineBytes);
 static_assert(offsetof(LinkControl, writing_key) == 3 * kCacheLineBytes);
 
 inline constexpr size_t LinkSegmentBytes(uint32_t ring_lines) {
-  return sizeof(LinkControl) + size_t{ring_lines} * sizeof(RingLine);
+  return sizeof(LinkControl) + size_t{ring_lines} * sizeof(RingLine) +
+         sizeof(JointReadBoard);
 }
 
 // Room for the send queue's requests of up to two lines each.

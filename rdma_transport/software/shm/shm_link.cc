@@ -19,6 +19,10 @@ RingLine* LinesOf(std::byte* segment) {
   return reinterpret_cast<RingLine*>(segment + sizeof(LinkControl));
 }
 
+JointReadBoard* BoardOf(std::byte* segment, uint32_t ring_lines) {
+  return reinterpret_cast<JointReadBoard*>(LinesOf(segment) + ring_lines);
+}
+
 }  // namespace
 
 absl::StatusOr<ShmLink::Local> ShmLink::Local::Create(uint32_t ring_lines,
@@ -52,6 +56,8 @@ ShmLink::ShmLink(UniqueFd socket, Local local, Peer peer, bool asymmetric,
   tx_ = OutgoingRing(LinesOf(local_.segment.base()), local_.ring_lines);
   rx_ = IncomingRing(LinesOf(peer_.segment->base()), peer_.ring_lines);
   own_consumed_ = &own_->consumed;
+  own_board_ = BoardOf(local_.segment.base(), local_.ring_lines);
+  peer_board_ = BoardOf(peer_.segment->base(), peer_.ring_lines);
 }
 
 // --- Outgoing ----------------------------------------------------------------

@@ -133,8 +133,8 @@ SendResult ShmLink::SendControl(const LinkMessage& message) {
   const uint32_t id = message.arena;
   const std::shared_ptr<Arena> arena = own_arenas_->FindById(id);
   if (arena == nullptr) return SendResult::kSent;  // freed meanwhile
-  const SendResult result =
-      SendMessage(socket_.get(), &message, sizeof(message), {arena->fd()});
+  const SendResult result = SendMessage(
+      socket_.get(), &message, sizeof(message), {arena->FdFor(serial())});
   if (result == SendResult::kSent) {
     announced_.insert(id);
     if (id < kFastArenas) {

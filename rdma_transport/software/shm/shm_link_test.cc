@@ -275,7 +275,7 @@ TEST_F(ShmLinkTest, ImpossibleAcknowledgementsAreNone) {
 
 TEST_F(ShmLinkTest, LinesThatBeginNoPacketAreViolations) {
   Packet sent;
-  for (uint8_t kind : {0, 8, 15}) {
+  for (uint8_t kind : {0, 9, 15}) {
     sent.kind = static_cast<PacketKind>(kind);
     WriteWord(EncodeWord(sent, 1));
     Packet packet;
@@ -335,6 +335,29 @@ TEST_F(ShmLinkTest, WritableArenasResolveForWriting) {
   ASSERT_EQ(b_.link->Resolve(id, 0, 1, true, &address), Link::Access::kOk);
   address[0] = std::byte{3};
   EXPECT_EQ(memory[0], std::byte{3});
+}
+
+TEST_F(ShmLinkTest, ArenasOfJointReadsResolveForWritingOnTheirLinkOnly) {
+  std::byte* const memory = *a_.arenas.Allocate(4096, MemoryUse::kJointReads);
+  std::byte* const others = *a_.arenas.Allocate(4096, MemoryUse::kJointReads);
+  const std::shared_ptr<Arena> arena = a_.arenas.Find(memory, 1);
+  const std::shared_ptr<Arena> other = a_.arenas.Find(others, 1);
+  ASSERT_TRUE(arena->GiveTo(a_.link->serial()));
+  ASSERT_TRUE(other->GiveTo(b_.link->serial()));
+  EXPECT_FALSE(arena->GiveTo(b_.link->serial()));
+  EXPECT_TRUE(a_.link->Announce(arena->id()));
+  EXPECT_TRUE(a_.link->Announce(other->id()));
+  std::byte* address;
+  ASSERT_EQ(b_.link->Resolve(arena->id(), 0, 1, true, &address),
+            Link::Access::kOk);
+  address[0] = std::byte{3};
+  EXPECT_EQ(memory[0], std::byte{3});
+  EXPECT_EQ(b_.link->Resolve(other->id(), 0, 1, true, &address),
+            Link::Access::kInvalid);
+  others[0] = std::byte{4};
+  ASSERT_EQ(b_.link->Resolve(other->id(), 0, 1, false, &address),
+            Link::Access::kOk);
+  EXPECT_EQ(address[0], std::byte{4});
 }
 
 TEST_F(ShmLinkTest, WithdrawnArenasAreGone) {
