@@ -388,6 +388,7 @@ void Connection::Close(const absl::Status& why) {
   poller_->timers().Cancel(&offer_timer_);
   poller_->timers().Cancel(&part_timer_);
   poller_->timers().Cancel(&keepalive_timer_);
+  poller_->timers().Cancel(&joint_timer_);
   queue_.Clear();
   due_windows_.clear();
   early_.clear();

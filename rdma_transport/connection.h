@@ -37,6 +37,7 @@
 #include "rdma_transport/frame.h"
 #include "rdma_transport/front_ring.h"
 #include "rdma_transport/handshake.h"
+#include "rdma_transport/joint_memory.h"
 #include "rdma_transport/poller.h"
 #include "rdma_transport/provider/provider.h"
 #include "rdma_transport/recycled_queue.h"
@@ -362,6 +363,8 @@ class Connection final : public PolledConnection,
   void StartRead(const FrameView& view, rpc::Buffer&& buffer, Call& call,
                  bool opens);
   absl::Status CheckOfferLimits(const IncomingRead& read) const;
+  absl::Status AllocateFor(IncomingRead& read);
+  void OnJointTimer();
   // False: the message is to be read as a whole.
   bool MayArrive(const FrameView& view, const Call& call,
                  const IncomingRead& read) const;
@@ -504,6 +507,8 @@ class Connection final : public PolledConnection,
   // Offers outlive the QP that could be read through; windows go after it.
   std::vector<std::unique_ptr<MemoryWindow>> free_windows_;
   OfferTable offers_;
+  // What its READs bring may still be written where the QP is; null: none yet.
+  std::unique_ptr<JointMemory> joint_memory_;
   std::unique_ptr<QueuePair> qp_;
   CmId* id_ = nullptr;
 
@@ -589,6 +594,7 @@ class Connection final : public PolledConnection,
   ConnectionTimer<&Connection::OnOfferTimer> offer_timer_{this};
   ConnectionTimer<&Connection::OnPartTimer> part_timer_{this};
   ConnectionTimer<&Connection::OnKeepaliveTimer> keepalive_timer_{this};
+  ConnectionTimer<&Connection::OnJointTimer> joint_timer_{this};
 };
 
 }  // namespace rdma

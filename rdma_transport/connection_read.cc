@@ -89,7 +89,7 @@ void Connection::StartRead(const FrameView& view, rpc::Buffer&& buffer,
                         : Turn::kNever;
   if (turn == Turn::kLater && !is_client_) return AwaitTurn(std::move(read));
   if (!memory_is_due && ((turn == Turn::kNow && StartArriving(call, *read)) ||
-                         read->Allocate(poller_->context().memory()).ok())) {
+                         AllocateFor(*read).ok())) {
     // Its thread is the one that waits for the answer, and here now.
     const bool parse_at_once = is_client_ && read->arriving() != nullptr;
     if (parse_at_once) read->TakeHeld();
@@ -105,6 +105,27 @@ void Connection::StartRead(const FrameView& view, rpc::Buffer&& buffer,
   if (!memory_timer_.scheduled()) {
     poller_->Schedule(&memory_timer_, Poller::NowNs() + kMemoryRetryNs);
   }
+}
+
+absl::Status Connection::AllocateFor(IncomingRead& read) {
+  RegisteredMemory& memory = poller_->context().memory();
+  if (read.may_be_joint() && joint_memory_ == nullptr &&
+      poller_->context().device()->reads_jointly()) {
+    joint_memory_ = std::make_unique<JointMemory>(&memory);
+    poller_->Schedule(
+        &joint_timer_,
+        Poller::NowNs() + absl::ToInt64Nanoseconds(JointMemory::kCheck));
+  }
+  return read.Allocate(memory, joint_memory_.get());
+}
+
+void Connection::OnJointTimer() {
+  if (!joint_memory_->StaysInUse()) {
+    joint_memory_.reset();
+    return;
+  }
+  poller_->Schedule(&joint_timer_, Poller::NowNs() + absl::ToInt64Nanoseconds(
+                                                         JointMemory::kCheck));
 }
 
 // Client: it would be delivered at once, but not below another parser, nor
@@ -261,7 +282,7 @@ void Connection::RetryWaitingReads() {
     absl::Status status;
     if (waiting.read->arriving() == nullptr && !waiting.read->abandoned()) {
       if (!memory_is_short) {
-        status = waiting.read->Allocate(poller_->context().memory());
+        status = AllocateFor(*waiting.read);
       }
       if (memory_is_short || (!status.ok() && now_ns < waiting.give_up_ns)) {
         // The first comes first.

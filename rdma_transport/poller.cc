@@ -319,6 +319,10 @@ ABSL_ATTRIBUTE_NOINLINE bool Poller::SpinOrSleep(Role role, Done done,
   const int64_t now_ns = NowNs();
   if (*idle_since_ns == 0) *idle_since_ns = now_ns;
   if (now_ns - *idle_since_ns < idle_spin_.limit_ns()) return true;
+  if (context_->device()->is_at_work(cq_->get())) {
+    *idle_since_ns = 0;
+    return true;
+  }
   Sleep(role, done);
   if (!turnstile_.HeldByMe()) return false;
   idle_spin_.OnWoken(NowNs() - *idle_since_ns);

@@ -1,5 +1,7 @@
 #include "rdma_transport/registered_memory.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <bit>
 
@@ -12,6 +14,10 @@ namespace {
 constexpr size_t kFirstArenaBytes = size_t{4} << 20;
 constexpr size_t kLargestArenaBytes = size_t{256} << 20;
 constexpr size_t kSmallestSlabBytes = size_t{256} << 10;
+// Of joint memory: huge pages, and few arenas, as a software device has 4,096
+// at most.
+constexpr size_t kJointArenaUnit = size_t{4} << 20;
+constexpr size_t kMostJointArenas = 1024;
 
 // A larger buffer would be out of the cache before it is written to.
 constexpr size_t kMostTakenBack = size_t{16} << 10;
@@ -86,6 +92,12 @@ RegisteredMemory::RegisteredMemory(ProtectionDomain* pd, uint64_t budget_bytes)
       next_arena_bytes_(kFirstArenaBytes) {}
 
 RegisteredMemory::~RegisteredMemory() {
+  std::thread maker;
+  {
+    absl::MutexLock lock(&mutex_);
+    maker.swap(joint_maker_);
+  }
+  if (maker.joinable()) maker.join();
   absl::MutexLock lock(&mutex_);
   GiveUpSpares(nullptr);
   for (SizeClass& size_class : classes_) {
@@ -127,6 +139,74 @@ absl::StatusOr<rpc::Buffer> RegisteredMemory::Allocate(size_t bytes) {
   block->MakeReady();
   return rpc::Buffer(block, block->data() + (classed ? kHeadroomBytes : 0),
                      bytes);
+}
+
+absl::StatusOr<rpc::Buffer> RegisteredMemory::AllocateJoint(uint64_t owner,
+                                                            size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  Run run;
+  if (!FindFreeRun(owner, RoundUp(bytes, kPageBytes), &run)) {
+    StartMakingJoint(owner, RoundUp(bytes, kJointArenaUnit));
+    return absl::ResourceExhaustedError("there is no joint memory yet");
+  }
+  Block* const block = NewRunBlock(run);
+  ++live_blocks_;
+  block->MakeReady();
+  return rpc::Buffer(block, block->data(), bytes);
+}
+
+void RegisteredMemory::StartMakingJoint(uint64_t owner, size_t bytes) {
+  if (joint_for_ != kShared) return;
+  const uint64_t limit = budget_bytes_ / 2;
+  if (registered_bytes_ + bytes > limit) ReleaseFreeArenas(owner);
+  if (registered_bytes_ + bytes > limit || joint_arenas_ == kMostJointArenas) {
+    return;
+  }
+  joint_for_ = owner;
+  registered_bytes_ += bytes;
+  ++joint_arenas_;
+  if (joint_maker_.joinable()) joint_maker_.join();  // it has done its work
+  joint_maker_ = std::thread([this, bytes] { MakeJoint(bytes); });
+}
+
+void RegisteredMemory::MakeJoint(size_t bytes) {
+  pthread_setname_np(pthread_self(), "verbena-memory");
+  absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
+      MemoryRegion::Create(pd_, bytes, access_, MemoryUse::kJointReads);
+  absl::MutexLock lock(&mutex_);
+  const uint64_t owner = std::exchange(joint_for_, kShared);
+  if (region.ok() && owner != kRetired) {
+    AddArena(*std::move(region), owner);
+    return;
+  }
+  registered_bytes_ -= bytes;
+  --joint_arenas_;
+}
+
+void RegisteredMemory::ReleaseJoint(uint64_t owner) {
+  absl::MutexLock lock(&mutex_);
+  if (joint_for_ == owner) joint_for_ = kRetired;
+  for (auto it = arenas_.begin(); it != arenas_.end();) {
+    Arena& arena = *it->second;
+    if (arena.owner == owner && arena.used_bytes == 0) {
+      it = ReleaseArena(it);
+      continue;
+    }
+    if (arena.owner == owner) Retire(arena);
+    ++it;
+  }
+}
+
+void RegisteredMemory::Retire(Arena& arena) {
+  std::vector<Run> free;
+  std::byte* const end = arena.region->data() + arena.region->size();
+  for (auto it = free_by_address_.lower_bound(arena.region->data());
+       it != free_by_address_.end() && it->first < end;) {
+    free.push_back(it->second);
+    EraseFree(it++);
+  }
+  arena.owner = kRetired;
+  for (const Run& run : free) InsertFree(run);
 }
 
 void RegisteredMemory::TakeBack(rpc::Buffer buffer) {
@@ -220,9 +300,13 @@ absl::StatusOr<RegisteredMemory::Block*> RegisteredMemory::TakeRunBlock(
     size_t bytes) {
   absl::StatusOr<Run> run = TakeRun(bytes);
   if (!run.ok()) return run.status();
+  return NewRunBlock(*run);
+}
+
+RegisteredMemory::Block* RegisteredMemory::NewRunBlock(const Run& run) {
   auto* const block =
-      new Block(this, run->arena->region->get(), run->data, run->bytes);
-  block->run = *run;
+      new Block(this, run.arena->region->get(), run.data, run.bytes);
+  block->run = run;
   return block;
 }
 
@@ -283,7 +367,7 @@ absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
   bytes = RoundUp(bytes, kPageBytes);
   for (;;) {
     Run run;
-    if (FindFreeRun(bytes, &run)) return run;
+    if (FindFreeRun(kShared, bytes, &run)) return run;
     if (growing_) {
       // By another thread, perhaps with room for this one.
       const auto done = +[](bool* growing) { return !*growing; };
@@ -294,7 +378,7 @@ absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
       // What is kept for the next time is given up first.
       GiveUpSpares(nullptr);
       ReleaseEmptySlabs();
-      if (FindFreeRun(bytes, &run)) return run;
+      if (FindFreeRun(kShared, bytes, &run)) return run;
       ReleaseFreeArenas();
     }
     // Others may take of what it adds before this one does.
@@ -303,10 +387,12 @@ absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
 }
 
 // Best fit: the smallest run that is large enough.
-bool RegisteredMemory::FindFreeRun(size_t bytes, Run* run) {
-  const auto found = free_by_size_.lower_bound({bytes, nullptr});
-  if (found == free_by_size_.end()) return false;
-  const auto at = free_by_address_.find(found->second);
+bool RegisteredMemory::FindFreeRun(uint64_t owner, size_t bytes, Run* run) {
+  const auto found = free_by_size_.lower_bound({owner, bytes, nullptr});
+  if (found == free_by_size_.end() || std::get<0>(*found) != owner) {
+    return false;
+  }
+  const auto at = free_by_address_.find(std::get<2>(*found));
   const Run whole = at->second;
   EraseFree(at);
   *run = {whole.data, bytes, whole.arena};
@@ -336,15 +422,19 @@ void RegisteredMemory::GiveRun(const Run& run) {
     }
   }
   InsertFree(merged);
+  if (run.arena->owner == kRetired && run.arena->used_bytes == 0) {
+    ReleaseArena(arenas_.find(run.arena->region->data()));
+  }
 }
 
 void RegisteredMemory::InsertFree(const Run& run) {
   free_by_address_[run.data] = run;
-  free_by_size_.insert({run.bytes, run.data});
+  free_by_size_.insert({run.arena->owner, run.bytes, run.data});
 }
 
 void RegisteredMemory::EraseFree(std::map<std::byte*, Run>::iterator run) {
-  free_by_size_.erase({run->second.bytes, run->second.data});
+  free_by_size_.erase(
+      {run->second.arena->owner, run->second.bytes, run->second.data});
   free_by_address_.erase(run);
 }
 
@@ -374,12 +464,18 @@ absl::Status RegisteredMemory::Grow(size_t bytes) {
     return region.status();
   }
   next_arena_bytes_ = std::min(next_arena_bytes_ * 2, kLargestArenaBytes);
-  auto arena = std::make_unique<Arena>();
-  arena->region = *std::move(region);
-  std::byte* const data = arena->region->data();
-  InsertFree({data, arena_bytes, arena.get()});
-  arenas_[data] = std::move(arena);
+  AddArena(*std::move(region), kShared);
   return absl::OkStatus();
+}
+
+void RegisteredMemory::AddArena(std::unique_ptr<MemoryRegion> region,
+                                uint64_t owner) {
+  auto arena = std::make_unique<Arena>();
+  arena->region = std::move(region);
+  arena->owner = owner;
+  std::byte* const data = arena->region->data();
+  InsertFree({data, arena->region->size(), arena.get()});
+  arenas_[data] = std::move(arena);
 }
 
 void RegisteredMemory::ReleaseEmptySlabs() {
@@ -397,17 +493,23 @@ void RegisteredMemory::ReleaseEmptySlabs() {
   }
 }
 
-void RegisteredMemory::ReleaseFreeArenas() {
+void RegisteredMemory::ReleaseFreeArenas(uint64_t owner) {
   for (auto it = arenas_.begin(); it != arenas_.end();) {
     Arena& arena = *it->second;
-    if (arena.used_bytes != 0) {
+    if (arena.used_bytes != 0 || (owner != kShared && arena.owner != owner)) {
       ++it;
       continue;
     }
-    EraseFree(free_by_address_.find(it->first));
-    registered_bytes_ -= arena.region->size();
-    it = arenas_.erase(it);
+    it = ReleaseArena(it);
   }
+}
+
+RegisteredMemory::ArenaMap::iterator RegisteredMemory::ReleaseArena(
+    ArenaMap::iterator arena) {
+  EraseFree(free_by_address_.find(arena->first));
+  registered_bytes_ -= arena->second->region->size();
+  joint_arenas_ -= arena->second->owner != kShared;
+  return arenas_.erase(arena);
 }
 
 }  // namespace rdma

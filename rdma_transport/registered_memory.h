@@ -29,6 +29,8 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <thread>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,6 +62,16 @@ class RegisteredMemory {
   // at the budget, or where the system has no more. Contents are undefined.
   absl::StatusOr<rpc::Buffer> Allocate(size_t bytes);
 
+  // The same, without headroom, for what one connection's READs bring, where
+  // its peer's CPU helps (Device::reads_jointly). No other `owner`, a number
+  // that is not 0, gets memory of the same arenas. What there is none of yet a
+  // thread of its own makes, for next time: RESOURCE_EXHAUSTED until then, and
+  // where half of the budget is in use, which is left to others.
+  absl::StatusOr<rpc::Buffer> AllocateJoint(uint64_t owner, size_t bytes)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives the arenas of that back, those in use with their last buffer.
+  void ReleaseJoint(uint64_t owner) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Lets go of a buffer that was sent, whatever became of that. Where CPUs of
   // this host have read it, and nobody else keeps it, its cache lines are
   // fetched back: it is the next to be written to, and that would wait for each
@@ -90,8 +102,12 @@ class RegisteredMemory {
   static constexpr int kClasses = 11;  // 1 KiB ... 1 MiB
   static_assert((kSmallestClassBytes << (kClasses - 1)) == kLargestClassBytes);
 
+  // Of Arena::owner: anybody; nobody any more.
+  static constexpr uint64_t kShared = 0;
+  static constexpr uint64_t kRetired = UINT64_MAX;
   struct Arena {
     std::unique_ptr<MemoryRegion> region;
+    uint64_t owner = kShared;
     size_t used_bytes = 0;
   };
   // A run of pages inside an arena.
@@ -120,13 +136,14 @@ class RegisteredMemory {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<Block*> TakeRunBlock(size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Block* NewRunBlock(const Run& run);
   absl::Status AddSlab(int index) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Return(Block* block) ABSL_LOCKS_EXCLUDED(mutex_);
   void ReturnToSlab(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::StatusOr<Run> TakeRun(size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool FindFreeRun(size_t bytes, Run* run)
+  bool FindFreeRun(uint64_t owner, size_t bytes, Run* run)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void GiveRun(const Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void InsertFree(const Run& run) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -136,8 +153,21 @@ class RegisteredMemory {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds an arena with room for `bytes`; lets go of the lock meanwhile.
   absl::Status Grow(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void StartMakingJoint(uint64_t owner, size_t bytes)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeJoint(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Of its size, which is accounted for.
+  void AddArena(std::unique_ptr<MemoryRegion> region, uint64_t owner)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReleaseEmptySlabs() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void ReleaseFreeArenas() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Of all owners, or of this one.
+  void ReleaseFreeArenas(uint64_t owner = kShared)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  using ArenaMap = std::map<std::byte*, std::unique_ptr<Arena>>;
+  // REQUIRES: nothing of it is used. Returns the next one.
+  ArenaMap::iterator ReleaseArena(ArenaMap::iterator arena)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Retire(Arena& arena) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   ProtectionDomain* const pd_;
   const int access_;  // of an arena's MR
@@ -155,11 +185,17 @@ class RegisteredMemory {
   static Block* const kClosed;  // in a slot: nothing may be kept here
 
   mutable absl::Mutex mutex_;
-  std::map<std::byte*, std::unique_ptr<Arena>> arenas_ ABSL_GUARDED_BY(mutex_);
+  ArenaMap arenas_ ABSL_GUARDED_BY(mutex_);
   std::map<std::byte*, Run> free_by_address_ ABSL_GUARDED_BY(mutex_);
-  std::set<std::pair<size_t, std::byte*>> free_by_size_ ABSL_GUARDED_BY(mutex_);
+  // By the arena's owner, the size, and the address.
+  std::set<std::tuple<uint64_t, size_t, std::byte*>> free_by_size_
+      ABSL_GUARDED_BY(mutex_);
   std::array<SizeClass, kClasses> classes_ ABSL_GUARDED_BY(mutex_);
   uint64_t registered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t joint_arenas_ ABSL_GUARDED_BY(mutex_) = 0;  // being made included
+  // Whose is being made, by the thread; kShared: nobody's.
+  uint64_t joint_for_ ABSL_GUARDED_BY(mutex_) = kShared;
+  std::thread joint_maker_ ABSL_GUARDED_BY(mutex_);
   size_t next_arena_bytes_ ABSL_GUARDED_BY(mutex_);
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t live_blocks_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,6 +1,7 @@
 #include "rdma_transport/rendezvous.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 namespace rdma {
@@ -173,9 +174,17 @@ bool IncomingRead::AddPart(absl::Span<const std::byte> encoded) {
   return !too_short && !offers_too_much();
 }
 
-absl::Status IncomingRead::Allocate(RegisteredMemory& memory) {
+absl::Status IncomingRead::Allocate(RegisteredMemory& memory,
+                                    JointMemory* joint) {
   for (Part* part : {&message_, &attachment_}) {
     if (part->bytes == 0 || !part->buffer.empty()) continue;
+    if (part == &attachment_ && joint != nullptr && may_be_joint()) {
+      std::optional<rpc::Buffer> buffer = joint->Allocate(part->bytes);
+      if (buffer.has_value()) {
+        part->buffer = *std::move(buffer);
+        continue;
+      }
+    }
     absl::StatusOr<rpc::Buffer> buffer = memory.Allocate(part->bytes);
     if (!buffer.ok()) {
       // All or nothing: two that wait would hold each other up.

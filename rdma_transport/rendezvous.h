@@ -22,6 +22,7 @@
 #include "rdma_transport/device_context.h"
 #include "rdma_transport/frame.h"
 #include "rdma_transport/growing_message.h"
+#include "rdma_transport/joint_memory.h"
 #include "rdma_transport/messages_being_read.h"
 #include "rdma_transport/verbs/protection_domain.h"
 #include "rpc/buffer.h"
@@ -154,9 +155,14 @@ class IncomingRead {
   uint64_t message_bytes() const { return message_.bytes; }
   uint64_t attachment_bytes() const { return attachment_.bytes; }
 
+  // Whether there is an attachment that the peer may help to copy.
+  bool may_be_joint() const {
+    return attachment_.bytes >= JointMemory::kFewestBytes;
+  }
   // Allocates memory for what was offered, one buffer for each part; nothing
   // where there is not enough for both.
-  absl::Status Allocate(RegisteredMemory& memory);
+  // `joint`: for an attachment, where there is some; null: never.
+  absl::Status Allocate(RegisteredMemory& memory, JointMemory* joint = nullptr);
 
   // Whether there are more segments than the message has bytes, or than there
   // may be, or such that are too short.

@@ -168,7 +168,10 @@ class ClientContext {
   // ---- Afterwards ----
 
   // What came beside the response; empty where nothing did. Registered memory:
-  // keep it for no longer than it is needed, or copy it.
+  // keep it for no longer than it is needed, or copy it. On the software device
+  // the peer may have had a part in copying it, and can write to it still:
+  // where peers may be hostile, copy before you check
+  // (verbena.allow_other_users has it copied by this side alone).
   const BufferChain& attachment() const { return received_attachment_; }
   BufferChain& attachment() { return received_attachment_; }
 

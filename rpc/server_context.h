@@ -107,7 +107,8 @@ class ServerContextBase {
   // blocking handler or coroutine returns, OnDone of a reactor, or the end of
   // an asynchronous call's context; the chain may be copied or moved from.
   // Memory of the transport's receive pool: a handler that keeps a small one
-  // for long should copy it.
+  // for long should copy it. Whether the peer can still write to it:
+  // ClientContext::attachment.
   const BufferChain& attachment() const { return received_attachment_; }
   BufferChain& attachment() { return received_attachment_; }
 

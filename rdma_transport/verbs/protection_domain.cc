@@ -27,11 +27,16 @@ ProtectionDomain::~ProtectionDomain() {
 
 absl::StatusOr<std::unique_ptr<MemoryRegion>> MemoryRegion::Create(
     ProtectionDomain* pd, size_t bytes, int access) {
-  Device* const device = pd->device();
   const bool remote_writes =
       (access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) != 0;
-  void* const memory = device->AllocateMemory(
-      bytes, remote_writes ? MemoryUse::kRemoteWritable : MemoryUse::kLocal);
+  return Create(pd, bytes, access,
+                remote_writes ? MemoryUse::kRemoteWritable : MemoryUse::kLocal);
+}
+
+absl::StatusOr<std::unique_ptr<MemoryRegion>> MemoryRegion::Create(
+    ProtectionDomain* pd, size_t bytes, int access, MemoryUse use) {
+  Device* const device = pd->device();
+  void* const memory = device->AllocateMemory(bytes, use);
   if (memory == nullptr) {
     return VerbsError("allocating registered memory", errno,
                       absl::StrCat(bytes, " bytes"));

@@ -48,6 +48,9 @@ class MemoryRegion {
   // Allocates and registers `bytes`; `access` as of ibv_reg_mr(3).
   static absl::StatusOr<std::unique_ptr<MemoryRegion>> Create(
       ProtectionDomain* pd, size_t bytes, int access);
+  // The same for a use that does not follow from the access.
+  static absl::StatusOr<std::unique_ptr<MemoryRegion>> Create(
+      ProtectionDomain* pd, size_t bytes, int access, MemoryUse use);
   // Where the region cannot be deregistered its memory is not freed, and a line
   // in the log says so.
   ~MemoryRegion();

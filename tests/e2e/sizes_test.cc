@@ -6,6 +6,7 @@
 // memory, arenas, READ chunks.
 #include <cstddef>
 #include <cstdint>
+#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,6 +86,16 @@ TEST_F(SizesTest, AttachmentsThere) {
 TEST_F(SizesTest, AttachmentsBack) {
   for (const size_t bytes : SizesAroundBoundaries()) {
     ASSERT_OK(client_.Produce(0, bytes)) << bytes;
+  }
+}
+
+// One large attachment after the other: on the software device both sides copy
+// them from some time on (joint_memory.h), whatever their sizes.
+TEST_F(SizesTest, ManyLargeAttachmentsBothWays) {
+  std::mt19937 random(5);
+  for (int i = 0; i < 60; ++i) {
+    const size_t bytes = (size_t{512} << 10) + random() % (size_t{3} << 20);
+    ASSERT_OK(client_.Echo(0, bytes)) << bytes;
   }
 }
 

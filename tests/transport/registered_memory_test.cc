@@ -10,6 +10,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
@@ -20,6 +21,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "rdma_transport/joint_memory.h"
 #include "tests/transport/fake_memory.h"
 
 namespace rdma {
@@ -424,6 +426,127 @@ TEST(RegisteredMemoryTest, ThreadsTakeAndGiveBackEachOthersBuffers) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_LE(fake->memory().registered_bytes(), 64 * kMiB);
+}
+
+// ---- Memory for joint reads.
+
+// It is made by a thread of its own.
+rpc::Buffer TakeJoint(FakeMemory& fake, uint64_t owner, size_t bytes) {
+  for (int i = 0; i < 10'000; ++i) {
+    absl::StatusOr<rpc::Buffer> buffer =
+        fake.memory().AllocateJoint(owner, bytes);
+    if (buffer.ok()) return *std::move(buffer);
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  ADD_FAILURE() << "no joint memory came";
+  return rpc::Buffer();
+}
+
+TEST(JointMemoryTest, NoTwoOwnersShareARegion) {
+  const auto fake = FakeMemory::Create(256 * kMiB);
+  const rpc::Buffer shared = Take(*fake, 2 * kMiB);
+  const rpc::Buffer first = TakeJoint(*fake, 1, 2 * kMiB);
+  const rpc::Buffer second = TakeJoint(*fake, 2, 2 * kMiB);
+  const rpc::Buffer third = TakeJoint(*fake, 1, 2 * kMiB);
+  EXPECT_NE(RegisteredMemory::MrOf(first), RegisteredMemory::MrOf(second));
+  EXPECT_NE(RegisteredMemory::MrOf(first), RegisteredMemory::MrOf(shared));
+  EXPECT_EQ(RegisteredMemory::MrOf(first), RegisteredMemory::MrOf(third));
+  EXPECT_TRUE(fake->memory().Owns(first));
+  EXPECT_EQ(first.size(), 2 * kMiB);
+  // Nor does a buffer of everybody's come from there, and be it the last room.
+  fake->memory().ReleaseJoint(2);
+  std::vector<rpc::Buffer> held;
+  for (;;) {
+    absl::StatusOr<rpc::Buffer> buffer = fake->memory().Allocate(kMiB / 2);
+    if (!buffer.ok()) break;
+    const ibv_mr* const mr = RegisteredMemory::MrOf(*buffer);
+    ASSERT_NE(mr, RegisteredMemory::MrOf(first));
+    ASSERT_NE(mr, RegisteredMemory::MrOf(second));
+    held.push_back(*std::move(buffer));
+  }
+}
+
+TEST(JointMemoryTest, WhatIsReleasedGoesWithItsLastBuffer) {
+  const auto fake = FakeMemory::Create(256 * kMiB);
+  rpc::Buffer first = TakeJoint(*fake, 1, kMiB);
+  rpc::Buffer second = TakeJoint(*fake, 1, kMiB);
+  const rpc::Buffer others = TakeJoint(*fake, 2, kMiB);
+  const uint64_t registered = fake->memory().registered_bytes();
+  fake->memory().ReleaseJoint(1);
+  EXPECT_EQ(fake->memory().registered_bytes(), registered) << "in use";
+  std::memset(first.mutable_data(), 1, first.size());
+  first.reset();
+  EXPECT_EQ(fake->memory().registered_bytes(), registered);
+  second.reset();
+  EXPECT_EQ(fake->memory().registered_bytes(), registered / 2);
+  EXPECT_EQ(fake->device().live_regions(), 1);
+  // What is not in use goes at once.
+  TakeJoint(*fake, 3, 8 * kMiB).reset();
+  EXPECT_EQ(fake->device().live_regions(), 2);
+  fake->memory().ReleaseJoint(3);
+  EXPECT_EQ(fake->device().live_regions(), 1);
+}
+
+TEST(JointMemoryTest, HalfOfTheBudgetIsLeftToOthers) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  std::vector<rpc::Buffer> held;
+  for (int i = 0; i < 4; ++i) held.push_back(TakeJoint(*fake, 1, 8 * kMiB));
+  EXPECT_EQ(fake->memory().registered_bytes(), 32 * kMiB);
+  EXPECT_FALSE(fake->memory().AllocateJoint(1, 8 * kMiB).ok());
+  EXPECT_FALSE(fake->memory().AllocateJoint(2, 8 * kMiB).ok());
+  EXPECT_EQ(Take(*fake, 32 * kMiB).size(), 32 * kMiB);
+}
+
+TEST(JointMemoryTest, WhatNobodyUsesMakesRoomForOthers) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  {
+    std::vector<rpc::Buffer> held;
+    for (int i = 0; i < 4; ++i) held.push_back(TakeJoint(*fake, 1, 8 * kMiB));
+  }
+  EXPECT_EQ(Take(*fake, 64 * kMiB).size(), 64 * kMiB);
+}
+
+// An owner whose messages grow does not keep what was for shorter ones.
+TEST(JointMemoryTest, LongerOnesTakeTheShortOnesPlace) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  for (size_t bytes = 4 * kMiB; bytes <= 32 * kMiB; bytes += 4 * kMiB) {
+    TakeJoint(*fake, 1, bytes).reset();
+  }
+  EXPECT_LE(fake->memory().registered_bytes(), 32 * kMiB);
+}
+
+TEST(JointMemoryTest, MayEndWhileSomeIsBeingMade) {
+  for (int i = 0; i < 20; ++i) {
+    const auto fake = FakeMemory::Create(256 * kMiB);
+    EXPECT_FALSE(fake->memory().AllocateJoint(1, 16 * kMiB).ok());
+    if (i % 2 == 0) fake->memory().ReleaseJoint(1);
+  }
+}
+
+// A connection's: only where one large attachment comes after the other.
+TEST(JointMemoryTest, IsMadeForManyAndGivenBackWhenTheyEnd) {
+  const auto fake = FakeMemory::Create(256 * kMiB);
+  {
+    JointMemory joint(&fake->memory());
+    for (int i = 0; i < 7; ++i) {
+      EXPECT_FALSE(joint.Allocate(kMiB).has_value());
+    }
+    EXPECT_TRUE(joint.StaysInUse());
+    EXPECT_FALSE(joint.StaysInUse());
+    EXPECT_EQ(fake->device().live_regions(), 0) << "there were too few";
+  }
+  JointMemory joint(&fake->memory());
+  std::optional<rpc::Buffer> buffer;
+  for (int i = 0; i < 10'000 && !buffer.has_value(); ++i) {
+    buffer = joint.Allocate(kMiB);
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  ASSERT_TRUE(buffer.has_value());
+  EXPECT_TRUE(joint.StaysInUse());
+  EXPECT_FALSE(joint.StaysInUse());
+  EXPECT_EQ(fake->device().live_regions(), 1) << "it is in use";
+  buffer.reset();
+  EXPECT_EQ(fake->device().live_regions(), 0);
 }
 
 }  // namespace
