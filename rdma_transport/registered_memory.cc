@@ -375,6 +375,13 @@ absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
       continue;
     }
     if (registered_bytes_ + bytes > budget_bytes_) {
+      if (joint_for_ != kShared) {
+        // What is being made is not in use: its maker gives it back.
+        joint_for_ = kRetired;
+        const auto made = +[](uint64_t* owner) { return *owner == kShared; };
+        mutex_.Await(absl::Condition(made, &joint_for_));
+        continue;
+      }
       // What is kept for the next time is given up first.
       GiveUpSpares(nullptr);
       ReleaseEmptySlabs();

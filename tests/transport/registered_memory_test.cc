@@ -506,6 +506,14 @@ TEST(JointMemoryTest, WhatNobodyUsesMakesRoomForOthers) {
   EXPECT_EQ(Take(*fake, 64 * kMiB).size(), 64 * kMiB);
 }
 
+TEST(JointMemoryTest, WhatIsBeingMadeMakesRoomForOthers) {
+  for (int i = 0; i < 20; ++i) {
+    const auto fake = FakeMemory::Create(64 * kMiB);
+    EXPECT_FALSE(fake->memory().AllocateJoint(1, 32 * kMiB).ok());
+    EXPECT_EQ(Take(*fake, 64 * kMiB).size(), 64 * kMiB);
+  }
+}
+
 // An owner whose messages grow does not keep what was for shorter ones.
 TEST(JointMemoryTest, LongerOnesTakeTheShortOnesPlace) {
   const auto fake = FakeMemory::Create(64 * kMiB);
