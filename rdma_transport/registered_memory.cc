@@ -1,11 +1,14 @@
 #include "rdma_transport/registered_memory.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <bit>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "rdma_transport/device_use.h"
 
 namespace rdma {
@@ -17,7 +20,9 @@ constexpr size_t kSmallestSlabBytes = size_t{256} << 10;
 // Of joint memory: huge pages, and few arenas, as a software device has 4,096
 // at most.
 constexpr size_t kJointArenaUnit = size_t{4} << 20;
-constexpr size_t kMostJointArenas = 1024;
+constexpr size_t kMostJointArenas = 256;
+// Where the system gave none.
+constexpr absl::Duration kJointRetry = absl::Seconds(10);
 
 // A larger buffer would be out of the cache before it is written to.
 constexpr size_t kMostTakenBack = size_t{16} << 10;
@@ -156,34 +161,48 @@ absl::StatusOr<rpc::Buffer> RegisteredMemory::AllocateJoint(uint64_t owner,
 }
 
 void RegisteredMemory::StartMakingJoint(uint64_t owner, size_t bytes) {
-  if (joint_for_ != kShared) return;
+  if (joint_for_ != kShared || absl::Now() < joint_not_before_) return;
   const uint64_t limit = budget_bytes_ / 2;
   if (registered_bytes_ + bytes > limit) ReleaseFreeArenas(owner);
   if (registered_bytes_ + bytes > limit || joint_arenas_ == kMostJointArenas) {
     return;
   }
+  if (joint_maker_.joinable()) joint_maker_.join();  // it has done its work
+  try {
+    joint_maker_ = std::thread([this, bytes] { MakeJoint(bytes); });
+  } catch (const std::system_error&) {
+    joint_not_before_ = absl::Now() + kJointRetry;
+    return;
+  }
   joint_for_ = owner;
   registered_bytes_ += bytes;
   ++joint_arenas_;
-  if (joint_maker_.joinable()) joint_maker_.join();  // it has done its work
-  joint_maker_ = std::thread([this, bytes] { MakeJoint(bytes); });
 }
 
 void RegisteredMemory::MakeJoint(size_t bytes) {
   pthread_setname_np(pthread_self(), "verbena-memory");
+  // Whatever the driver's, which may be a real-time one.
+  const sched_param normal = {};
+  pthread_setschedparam(pthread_self(), SCHED_OTHER, &normal);
   absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
       MemoryRegion::Create(pd_, bytes, access_, MemoryUse::kJointReads);
-  absl::MutexLock lock(&mutex_);
-  const uint64_t owner = std::exchange(joint_for_, kShared);
-  if (region.ok() && owner != kRetired) {
-    AddArena(*std::move(region), owner);
-    return;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!region.ok()) joint_not_before_ = absl::Now() + kJointRetry;
+    if (region.ok() && joint_for_ != kRetired) {
+      AddArena(*std::move(region), std::exchange(joint_for_, kShared));
+      return;
+    }
   }
+  region = absl::CancelledError();  // gone before its bytes are others'
+  absl::MutexLock lock(&mutex_);
+  joint_for_ = kShared;
   registered_bytes_ -= bytes;
   --joint_arenas_;
 }
 
 void RegisteredMemory::ReleaseJoint(uint64_t owner) {
+  std::vector<std::unique_ptr<MemoryRegion>> released;  // without the lock
   absl::MutexLock lock(&mutex_);
   if (joint_for_ == owner) joint_for_ = kRetired;
   for (auto it = arenas_.begin(); it != arenas_.end();) {
@@ -195,6 +214,7 @@ void RegisteredMemory::ReleaseJoint(uint64_t owner) {
     if (arena.owner == owner) Retire(arena);
     ++it;
   }
+  released.swap(released_);
 }
 
 void RegisteredMemory::Retire(Arena& arena) {
@@ -313,6 +333,7 @@ RegisteredMemory::Block* RegisteredMemory::NewRunBlock(const Run& run) {
 void RegisteredMemory::Return(Block* block) {
   if (KeepAsSpare(block)) return;
   std::function<void()> unused;
+  std::vector<std::unique_ptr<MemoryRegion>> released;
   {
     absl::MutexLock lock(&mutex_);
     if (block->slab != nullptr) {
@@ -324,7 +345,9 @@ void RegisteredMemory::Return(Block* block) {
     if (--live_blocks_ == 0 && when_unused_ != nullptr) {
       unused = std::exchange(when_unused_, nullptr);
     }
+    released.swap(released_);
   }
+  released.clear();                 // it may take its time
   if (unused != nullptr) unused();  // *this may be gone
 }
 
@@ -509,6 +532,8 @@ void RegisteredMemory::ReleaseFreeArenas(uint64_t owner) {
     }
     it = ReleaseArena(it);
   }
+  // Before others are made in their place.
+  released_.clear();
 }
 
 RegisteredMemory::ArenaMap::iterator RegisteredMemory::ReleaseArena(
@@ -516,6 +541,7 @@ RegisteredMemory::ArenaMap::iterator RegisteredMemory::ReleaseArena(
   EraseFree(free_by_address_.find(arena->first));
   registered_bytes_ -= arena->second->region->size();
   joint_arenas_ -= arena->second->owner != kShared;
+  released_.push_back(std::move(arena->second->region));
   return arenas_.erase(arena);
 }
 

@@ -38,6 +38,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
 #include "rdma_transport/cache_lines.h"
 #include "rdma_transport/verbs/protection_domain.h"
 #include "rpc/buffer.h"
@@ -66,7 +67,8 @@ class RegisteredMemory {
   // its peer's CPU helps (Device::reads_jointly). No other `owner`, a number
   // that is not 0, gets memory of the same arenas. What there is none of yet a
   // thread of its own makes, for next time: RESOURCE_EXHAUSTED until then, and
-  // where half of the budget is in use, which is left to others.
+  // where that would be more than half of the budget with all else that is
+  // registered.
   absl::StatusOr<rpc::Buffer> AllocateJoint(uint64_t owner, size_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives the arenas of that back, those in use with their last buffer.
@@ -196,6 +198,9 @@ class RegisteredMemory {
   // Whose is being made, by the thread; kShared: nobody's.
   uint64_t joint_for_ ABSL_GUARDED_BY(mutex_) = kShared;
   std::thread joint_maker_ ABSL_GUARDED_BY(mutex_);
+  absl::Time joint_not_before_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  // To be deregistered where nobody waits for the lock.
+  std::vector<std::unique_ptr<MemoryRegion>> released_ ABSL_GUARDED_BY(mutex_);
   size_t next_arena_bytes_ ABSL_GUARDED_BY(mutex_);
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t live_blocks_ ABSL_GUARDED_BY(mutex_) = 0;

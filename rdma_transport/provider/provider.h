@@ -245,9 +245,11 @@ class Device {
   // Whether the CPU of the peer that an RDMA READ reads from may copy a part of
   // it, where it polls anyway, as long as the READ goes to memory of
   // MemoryUse::kJointReads. To the peer of the QP that was the first to READ
-  // into a piece of such memory all of it is writable then, and stays so; to
-  // others it is as kLocal. A peer that goes wrong can spoil what it sent, also
-  // after that was received.
+  // into a piece of such memory all of it is writable from then on; others get
+  // it for reading. A peer that goes wrong can spoil what it sent, also after
+  // that was received. Several such READs that are outstanding may look at the
+  // peer's memory in any order; a READ or atomic of another kind begins when
+  // those before it are over.
   virtual bool reads_jointly() const { return false; }
   // Whether a CQ that has nothing to poll has work that goes on with each poll
   // all the same: a CPU copies.

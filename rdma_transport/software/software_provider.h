@@ -12,7 +12,8 @@
 //   is armed, when its completion channel's owner wakes and calls GetCqEvent.
 // - READ, WRITE and atomics are carried out by the requester in the peer's
 //   memory, in pieces, while it polls: the peer need not run for them. It may
-//   help with READs into memory of MemoryUse::kJointReads.
+//   help with READs into memory of MemoryUse::kJointReads; what it has begun to
+//   copy is waited for.
 // - Memory comes from Device::AllocateMemory; RegMr refuses other memory with
 //   EOPNOTSUPP. A peer maps an arena (one AllocateMemory) as a whole: peers are
 //   processes of the same user, or, with `allow_other_users`, trusted.

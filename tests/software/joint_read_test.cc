@@ -5,6 +5,7 @@
 // process, each with a mapping of its own of the other's memory; a client that
 // speaks the protocol by hand.
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -322,6 +323,30 @@ TEST_F(HostileReaderTest, WhereItCannotWriteIsDeclined) {
   Grant(kLkey, kJointKey, from, 1 << 20, /*arena=*/1);
   EXPECT_EQ(Ask(from, rkey, from, kLkey, 4096), JointAnswer::kDeclined);
   EXPECT_EQ(qp_->state, IBV_QPS_RTS);
+}
+
+// A number that no answer has room for would be open for ever.
+TEST_F(HostileReaderTest, AnOfferThatCannotBeAnsweredIsNone) {
+  board().offers[0] = uint64_t{1} << 63;
+  ibv_wc completion;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(ibv_poll_cq(victim_.cq(), 1, &completion), 0);
+  }
+  EXPECT_FALSE(victim_.device().is_at_work(victim_.cq()));
+  EXPECT_EQ(answer(0), 0u);
+}
+
+// Memory of joint READs is not for peers to name.
+TEST_F(JointReadTest, GrantsNothingByAKeyOfTheRegion) {
+  auto* const memory =
+      reader_.device().AllocateMemory(kBytes, MemoryUse::kJointReads);
+  for (const int access : {IBV_ACCESS_REMOTE_READ, IBV_ACCESS_REMOTE_WRITE}) {
+    EXPECT_EQ(reader_.device().RegMr(reader_.pd(), memory, kBytes,
+                                     IBV_ACCESS_LOCAL_WRITE | access),
+              nullptr);
+    EXPECT_EQ(errno, EACCES);
+  }
+  reader_.device().FreeMemory(memory, kBytes);
 }
 
 }  // namespace

@@ -16,13 +16,9 @@ absl::StatusOr<std::byte*> ArenaTable::Allocate(size_t bytes, MemoryUse use) {
                                                : Sharing::kWritableByPeers,
                       Prefault::kYes);
   if (!segment.ok()) return segment.status();
-  UniqueFd read_only_fd;
-  if (use == MemoryUse::kJointReads) {
-    read_only_fd = segment->OpenReadOnly();
-    if (!read_only_fd) {
-      return absl::UnavailableError(
-          "shared memory cannot be opened for reading by /proc/self/fd");
-    }
+  if (use == MemoryUse::kJointReads && !segment->OpenReadOnly()) {
+    return absl::UnavailableError(
+        "shared memory cannot be opened for reading by /proc/self/fd");
   }
   std::lock_guard lock(mutex_);
   if (by_id_.size() == kMaxArenas) {
@@ -32,8 +28,7 @@ absl::StatusOr<std::byte*> ArenaTable::Allocate(size_t bytes, MemoryUse use) {
         "ones"));
   }
   const uint32_t id = next_id_++;
-  auto arena = std::make_shared<Arena>(id, use, *std::move(segment),
-                                       std::move(read_only_fd));
+  auto arena = std::make_shared<Arena>(id, use, *std::move(segment));
   std::byte* const base = arena->base();
   by_id_.emplace(id, arena);
   by_base_.emplace(base, std::move(arena));

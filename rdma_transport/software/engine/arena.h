@@ -31,23 +31,22 @@ namespace rdma::soft {
 
 class Arena {
  public:
-  // `read_only_fd`: of the segment; needed for kJointReads only.
-  Arena(uint32_t id, MemoryUse use, Segment segment, UniqueFd read_only_fd)
-      : id_(id),
-        use_(use),
-        segment_(std::move(segment)),
-        read_only_fd_(std::move(read_only_fd)) {}
+  Arena(uint32_t id, MemoryUse use, Segment segment)
+      : id_(id), use_(use), segment_(std::move(segment)) {}
 
   uint32_t id() const { return id_; }
   MemoryUse use() const { return use_; }
   std::byte* base() const { return segment_.base(); }
   size_t bytes() const { return segment_.bytes(); }
-  // What a link's peer maps it by: for writing, too, where that is its use, or
-  // was given to this link.
-  int FdFor(uint64_t link) const {
-    return use_ == MemoryUse::kJointReads && link != joint_link_.load()
-               ? read_only_fd_.get()
-               : segment_.fd();
+  // What a link's peer maps it by, for writing where that is its use, or where
+  // it was given to this link. `opened` holds it where it is not the arena's.
+  // -1: the system has none to give.
+  int FdFor(uint64_t link, UniqueFd* opened) const {
+    if (use_ != MemoryUse::kJointReads || link == joint_link()) {
+      return segment_.fd();
+    }
+    *opened = segment_.OpenReadOnly();
+    return opened->get();
   }
 
   // Of kJointReads: from now on it is for READs of this link (Link::serial)
@@ -56,6 +55,8 @@ class Arena {
     uint64_t before = 0;
     return joint_link_.compare_exchange_strong(before, link) || before == link;
   }
+  // 0: nobody's, or of another use.
+  uint64_t joint_link() const { return joint_link_.load(); }
 
   // Every peer gets it as soon as it is connected: some memory region of it
   // grants remote access.
@@ -68,7 +69,6 @@ class Arena {
   const uint32_t id_;
   const MemoryUse use_;
   const Segment segment_;
-  const UniqueFd read_only_fd_;
   std::atomic<bool> open_to_peers_{false};
   std::atomic<uint64_t> joint_link_{0};
 };

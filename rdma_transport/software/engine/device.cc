@@ -118,6 +118,9 @@ void EngineDevice::SetUpContext() {
 // --- Memory ------------------------------------------------------------------
 
 void* EngineDevice::AllocateMemory(size_t bytes, MemoryUse use) {
+  if (use == MemoryUse::kJointReads && !reads_jointly()) {
+    use = MemoryUse::kLocal;
+  }
   const absl::StatusOr<std::byte*> memory =
       memory_.arenas().Allocate(bytes, use);
   if (memory.ok()) return *memory;

@@ -38,6 +38,7 @@ class FakeLink final : public Link {
     return ++sent_;
   }
   void Wake(bool) override {}
+  void WakeReader() override {}
   uint64_t acknowledged() override { return acknowledged_; }
   void WantAcknowledgement(uint64_t position) override { wanted_ = position; }
   PeekResult Peek(Packet*) override { return PeekResult::kNothing; }
@@ -46,7 +47,7 @@ class FakeLink final : public Link {
   void Acknowledge() override {}
   bool PeerClosed() const override { return false; }
   KeyView peer_keys() const override { return KeyView(); }
-  uint32_t peer_access() const override { return 0; }
+  uint32_t peer_access() const override { return peer_access_; }
   Access Resolve(uint32_t, uint64_t, uint64_t, bool, std::byte**) override {
     return Access::kInvalid;
   }
@@ -69,6 +70,7 @@ class FakeLink final : public Link {
   }
 
   std::atomic<uint32_t> peer_armed_{0};
+  uint32_t peer_access_ = 0;
   uint64_t sent_ = 0;
   uint64_t acknowledged_ = 0;
   uint64_t wanted_ = 0;

@@ -28,6 +28,9 @@ inline constexpr uint32_t kJointSlots = 8;
 // A piece takes a CPU some 10 us.
 inline constexpr uint32_t kJointPieceBytes = 128 << 10;
 
+// Their numbers begin with 1, and fit into an answer.
+inline constexpr uint64_t kMostJointOffers = UINT64_MAX >> 2;
+
 enum class JointAnswer : uint8_t { kNone, kClaimed, kDone, kDeclined };
 
 // Addresses are of the process whose memory it is.

@@ -9,21 +9,24 @@ namespace rdma::soft {
 bool JointReader::Takes(const QpContext& qp, const SendWqe& wqe,
                         const ibv_sge* sges) {
   KeyRange range;
-  if (wqe.opcode != IBV_WR_RDMA_READ || wqe.byte_len < kFewestBytes ||
-      wqe.sge_count != 1 || qp.link->own_board() == nullptr ||
+  if (wqe.opcode != IBV_WR_RDMA_READ || wqe.sge_count != 1 ||
+      qp.link->own_board() == nullptr ||
       !qp.memory->FindLocal(qp.pd, sges[0], IBV_ACCESS_LOCAL_WRITE, &range) ||
       (range.access & kJointKey) == 0) {
     return false;
   }
+  // Of short READs, too: before the peer gets the arena for any other reason.
   const std::shared_ptr<Arena> arena =
       qp.memory->arenas().FindById(range.arena);
-  return arena != nullptr && arena->GiveTo(qp.link->serial());
+  return arena != nullptr && arena->GiveTo(qp.link->serial()) &&
+         wqe.byte_len >= kFewestBytes;
 }
 
 void JointReader::Offer(uint32_t index, const SendWqe& wqe, const ibv_sge& sge,
                         SendDetail* detail) {
   KeyRange range;
   if (used_ == kJointSlots || link_->PeerSleeps() ||
+      (link_->peer_access() & IBV_ACCESS_REMOTE_READ) == 0 ||
       !qp_->memory->FindLocal(qp_->pd, sge, IBV_ACCESS_LOCAL_WRITE, &range) ||
       !link_->Announce(range.arena) || !TellPeer()) {
     return;
@@ -57,10 +60,15 @@ void JointReader::Offer(uint32_t index, const SendWqe& wqe, const ibv_sge& sge,
 bool JointReader::TellPeer() {
   if (reading_) return true;
   link_->own_board()->reading.store(1, std::memory_order_relaxed);
-  Packet packet;
-  packet.kind = PacketKind::kJointRead;
-  // The peer is awake: nobody rings.
-  if (link_->Send(packet, nullptr, 0) == 0) return false;
+  // Where it has not taken the last packet yet that one tells of this, too.
+  if (told_position_ == 0 || link_->acknowledged() >= told_position_) {
+    Packet packet;
+    packet.kind = PacketKind::kJointRead;
+    // The peer is awake: nobody rings.
+    const uint64_t position = link_->Send(packet, nullptr, 0);
+    if (position == 0) return false;
+    told_position_ = position;
+  }
   reading_ = true;
   return true;
 }

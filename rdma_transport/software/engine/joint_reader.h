@@ -67,6 +67,8 @@ class JointReader {
   const Piece* TakeBack();
   void Drop(const Piece* piece);
 
+  // Whether there is a piece that has not come.
+  bool waits() const { return used_ != 0; }
   // Whether TakeBack may find something.
   bool MayTakeBack() const { return unclaimed_ != 0; }
   // Nothing more is to be read for now. REQUIRES: no piece is left.
@@ -96,8 +98,9 @@ class JointReader {
   Link* const link_;
   std::array<Slot, kJointSlots> slots_;
   uint64_t last_number_ = 0;
-  uint32_t used_ = 0;       // slots that are not free
-  uint32_t unclaimed_ = 0;  // of them, offered or ours
+  uint64_t told_position_ = 0;  // of the last kJointRead; 0: none
+  uint32_t used_ = 0;           // slots that are not free
+  uint32_t unclaimed_ = 0;      // of them, offered or ours
   bool reading_ = false;
 };
 

@@ -79,8 +79,8 @@ class Link {
   // Sends one packet whose payload is the parts, of kMaxPayloadBytes at most.
   // Returns its position, which grows from packet to packet, or 0 where there
   // is no room now: room comes with acknowledgements. Packets that end a
-  // connection (kRefused and later kinds) find room that is kept for them, once
-  // each.
+  // connection (kRefused, kGone, kAccessFault) find room that is kept for them,
+  // once each.
   virtual uint64_t Send(const Packet& packet, const ConstBytes* parts,
                         int part_count) = 0;
   // Whether PutShort may follow. Where not, there may be room for Send.
@@ -204,6 +204,8 @@ class Link {
   // Null: this link has none.
   JointReadBoard* own_board() const { return own_board_; }
   const JointReadBoard* peer_board() const { return peer_board_; }
+  // Wakes the peer where it sleeps and waits for what it reads.
+  virtual void WakeReader() = 0;
   // Who sleeps takes nothing that it is not woken for.
   bool PeerSleeps() const {
     return recv_bell_.armed->load(std::memory_order_relaxed) != 0;

@@ -24,21 +24,24 @@ void LinkRegistry::Withdraw(uint32_t arena) {
   for (Link* link : links_) link->Withdraw(arena);
 }
 
-bool LinkRegistry::WaitUntilNotWritten(uint32_t key, Clock* clock,
-                                       int64_t limit_ns) {
-  if (!IsWritten(key)) return true;
+bool LinkRegistry::WaitUntilNotWritten(uint32_t key, uint64_t serial,
+                                       Clock* clock, int64_t limit_ns) {
+  if (!IsWritten(key, serial)) return true;
   const int64_t deadline_ns = clock->NowNanoseconds() + limit_ns;
   do {
     sched_yield();
-    if (!IsWritten(key)) return true;
+    if (!IsWritten(key, serial)) return true;
   } while (clock->NowNanoseconds() < deadline_ns);
   return false;
 }
 
-bool LinkRegistry::IsWritten(uint32_t key) {
+bool LinkRegistry::IsWritten(uint32_t key, uint64_t serial) {
   std::lock_guard lock(mutex_);
   for (const Link* link : links_) {
-    if (link->PeersWritingKey() == key && !link->IsPeerGone()) return true;
+    if ((serial == 0 || link->serial() == serial) &&
+        link->PeersWritingKey() == key && !link->IsPeerGone()) {
+      return true;
+    }
   }
   return false;
 }

@@ -28,13 +28,15 @@ class LinkRegistry {
   void Announce(uint32_t arena);
   void Withdraw(uint32_t arena);
 
-  // Waits until no peer writes under the revoked `key`; a dead peer does not. A
+  // Waits until no peer writes under the revoked `key`; a dead peer does not.
+  // `serial`: only this link's peer may; 0: any. A
   // peer's write lasts microseconds, so this polls. False: at `limit_ns` one
   // still did, as a process that is stopped in the middle of a copy would.
-  bool WaitUntilNotWritten(uint32_t key, Clock* clock, int64_t limit_ns);
+  bool WaitUntilNotWritten(uint32_t key, uint64_t serial, Clock* clock,
+                           int64_t limit_ns);
 
  private:
-  bool IsWritten(uint32_t key);
+  bool IsWritten(uint32_t key, uint64_t serial);
 
   std::mutex mutex_;
   std::unordered_set<Link*> links_;  // guarded by mutex_

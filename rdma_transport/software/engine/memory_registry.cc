@@ -25,6 +25,10 @@ int CheckAccess(int access, MemoryUse use) {
       (access & IBV_ACCESS_LOCAL_WRITE) == 0) {
     return EINVAL;
   }
+  if ((access & kRemote) != 0 && use == MemoryUse::kJointReads) {
+    Log("ibv_reg_mr: memory of joint READs is granted by windows only");
+    return EACCES;
+  }
   if ((access & kRemoteWriting) != 0 && use != MemoryUse::kRemoteWritable) {
     Log("ibv_reg_mr: peers cannot write memory that was not allocated for it: "
         "use MemoryUse::kRemoteWritable");
@@ -109,7 +113,7 @@ int MemoryRegistry::DeregMr(MemoryRegion* region) {
     if (region->bound_windows != 0) return EBUSY;
   }
   keys_.Revoke(region->rkey);
-  if (!WaitForWriters(region->rkey)) {
+  if (!WaitForWriters(region->rkey, region->arena->joint_link())) {
     Log("ibv_dereg_mr: a peer is still writing to this region");
     return EBUSY;
   }
@@ -240,9 +244,9 @@ void MemoryRegistry::Unbind(MemoryWindow* window) {
   window->region = nullptr;
 }
 
-bool MemoryRegistry::WaitForWriters(uint32_t key) {
+bool MemoryRegistry::WaitForWriters(uint32_t key, uint64_t link) {
   return !MayBeWritten(key) ||
-         links_->WaitUntilNotWritten(key, clock_, kRevokeLimitNs);
+         links_->WaitUntilNotWritten(key, link, clock_, kRevokeLimitNs);
 }
 
 }  // namespace rdma::soft

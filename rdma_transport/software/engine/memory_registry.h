@@ -116,7 +116,8 @@ class MemoryRegistry {
 
   void Unbind(MemoryWindow* window);
   // False: a peer still writes under the revoked key.
-  bool WaitForWriters(uint32_t key);
+  // `link`: whose peer alone can be one; 0: any.
+  bool WaitForWriters(uint32_t key, uint64_t link = 0);
 
   KeyTable keys_;
   ArenaTable arenas_;

@@ -51,7 +51,7 @@ void ReadHelper::Help(uint64_t* budget_bytes) {
     busy_ = true;
   }
   // It may sleep until the last piece has come.
-  if (busy_) qp_->link->Wake(/*solicited=*/false);
+  if (busy_) qp_->link->WakeReader();
 }
 
 uint32_t ReadHelper::FindOffer(uint64_t* offer) const {
@@ -62,7 +62,7 @@ uint32_t ReadHelper::FindOffer(uint64_t* offer) const {
     const uint64_t word = theirs.offers[i].load(std::memory_order_acquire);
     const uint64_t number = word >> 1;
     const bool is_withdrawn = (word & 1) != 0;
-    if (number == 0 || is_withdrawn ||
+    if (number == 0 || number > kMostJointOffers || is_withdrawn ||
         AnswerTo(number, own.answers[i].load(std::memory_order_relaxed)) !=
             JointAnswer::kNone ||
         (oldest != kJointSlots && word > *offer)) {

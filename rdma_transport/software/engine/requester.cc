@@ -118,10 +118,7 @@ int Requester::Validate(const ibv_send_wr& wr, uint64_t* total_bytes) const {
 // --- Reading -----------------------------------------------------------------
 
 void Requester::RunReads(uint64_t* budget_bytes, Offers offers) {
-  if (joint_ != nullptr) {
-    joint_->Collect(
-        [this](uint32_t index) { --sq_.DetailAt(index).pieces_out; });
-  }
+  if (joint_ != nullptr) CollectPieces();
   while (*budget_bytes != 0) {
     if (ReadNext(budget_bytes)) continue;
     if (offers == Offers::kLeave || !ReadTakenBack(budget_bytes)) break;
@@ -134,9 +131,35 @@ void Requester::RunReads(uint64_t* budget_bytes, Offers offers) {
   if (reads_.empty() && joint_ != nullptr) joint_->Rest();
 }
 
-bool Requester::ReadNext(uint64_t* budget_bytes) {
+void Requester::CollectPieces() {
+  bool any = false;
+  joint_->Collect([&](uint32_t index) {
+    --sq_.DetailAt(index).pieces_out;
+    any = true;
+  });
+  if (any || !joint_->waits() || joint_->MayTakeBack()) {
+    pieces_awaited_since_ns_ = 0;
+    return;
+  }
+  // The peer copies, or was stopped while it did.
+  const int64_t now_ns = qp_->clock->NowNanoseconds();
+  if (pieces_awaited_since_ns_ == 0) pieces_awaited_since_ns_ = now_ns;
+  if (now_ns - pieces_awaited_since_ns_ > kAnnouncementLimitNs &&
+      !IsBehindFailure(reads_.front())) {
+    sq_.At(reads_.front()).status = IBV_WC_RETRY_EXC_ERR;
+    OnReadFailed(reads_.front());
+  }
+}
+
+// Only joint READs begin before those in front of them are over.
+bool Requester::MayReadNext() const {
   // What comes behind a failed work request is not carried out.
-  if (!reads_.has_next() || IsBehindFailure(reads_.next())) return false;
+  return reads_.has_next() && !IsBehindFailure(reads_.next()) &&
+         (reads_.next_is_front() || sq_.DetailAt(reads_.next()).is_joint);
+}
+
+bool Requester::ReadNext(uint64_t* budget_bytes) {
+  if (!MayReadNext()) return false;
   const uint32_t index = reads_.next();
   SendWqe& wqe = sq_.At(index);
   SendDetail& detail = sq_.DetailAt(index);
@@ -181,7 +204,7 @@ bool Requester::ReadTakenBack(uint64_t* budget_bytes) {
 // REQUIRES: nothing before it failed.
 void Requester::OnReadFailed(uint32_t index) {
   SendWqe& wqe = sq_.At(index);
-  OnAccessFault(wqe);
+  if (!failed_) OnAccessFault(wqe);
   wqe.phase = SendWqe::Phase::kDone;
   failed_ = true;
   failed_index_ = index;
@@ -362,7 +385,7 @@ void Requester::Reset() {
 void Requester::UpdateBusy() {
   // The peer rings for what it has copied.
   const bool reads =
-      reads_.has_next() || (joint_ != nullptr && joint_->MayTakeBack());
+      MayReadNext() || (joint_ != nullptr && joint_->MayTakeBack());
   const bool busy =
       reads || (blocked_by_own_work_ && sq_.started_ != sq_.tail_);
   if (busy == busy_) return;

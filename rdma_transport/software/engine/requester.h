@@ -203,8 +203,10 @@ class Requester {
   enum class Offers { kLeave, kTakeBack };
   void RunReads(uint64_t* budget_bytes, Offers offers);
   // Each reads some. False: there is nothing, or not now.
+  bool MayReadNext() const;
   bool ReadNext(uint64_t* budget_bytes);
   bool ReadTakenBack(uint64_t* budget_bytes);
+  void CollectPieces();
   void OnReadFailed(uint32_t index);
   bool IsBehindFailure(uint32_t index) const {
     return failed_ && static_cast<int32_t>(index - failed_index_) >= 0;
@@ -266,6 +268,8 @@ class Requester {
   uint64_t sent_position_ = 0;  // of the last packet
   uint64_t wanted_ = 0;         // which acknowledgement was asked for; 0: none
   ReadFifo reads_;              // slots in phase kReading
+  // Since when nothing but pieces that the peer copies is awaited; 0: not so.
+  int64_t pieces_awaited_since_ns_ = 0;
   std::unique_ptr<JointReader> joint_;  // null before the first such READ
 };
 

@@ -99,6 +99,13 @@ void ShmLink::Wake(bool solicited) {
   if (solicited || (armed & kSolicitedOnly) == 0) Ring(&recv_bell_, armed);
 }
 
+// Solicited only or not: other work of its may wait for the READ.
+void ShmLink::WakeReader() {
+  FenceBeforeBell();
+  const uint32_t armed = ack_bell_->armed->load(std::memory_order_relaxed);
+  if (armed != 0 && armed != ack_bell_->rung) Ring(ack_bell_, armed);
+}
+
 uint64_t ShmLink::acknowledged() {
   const uint64_t consumed = theirs_->consumed.load(std::memory_order_acquire);
   // Anything outside of what can be is as good as no news: such a peer harms

@@ -61,6 +61,7 @@ class ShmLink final : public Link {
   uint64_t Send(const Packet& packet, const ConstBytes* parts,
                 int part_count) override;
   void Wake(bool solicited) override;
+  void WakeReader() override;
   uint64_t acknowledged() override;
   void WantAcknowledgement(uint64_t position) override;
 

@@ -133,8 +133,11 @@ SendResult ShmLink::SendControl(const LinkMessage& message) {
   const uint32_t id = message.arena;
   const std::shared_ptr<Arena> arena = own_arenas_->FindById(id);
   if (arena == nullptr) return SendResult::kSent;  // freed meanwhile
-  const SendResult result = SendMessage(
-      socket_.get(), &message, sizeof(message), {arena->FdFor(serial())});
+  UniqueFd opened;
+  const int fd = arena->FdFor(serial(), &opened);
+  if (fd < 0) return SendResult::kFull;  // tried again
+  const SendResult result =
+      SendMessage(socket_.get(), &message, sizeof(message), {fd});
   if (result == SendResult::kSent) {
     announced_.insert(id);
     if (id < kFastArenas) {
