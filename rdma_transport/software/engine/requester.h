@@ -214,6 +214,7 @@ class Requester {
   void ForgetReads() {
     reads_.clear();
     joint_.reset();
+    pieces_awaited_since_ns_ = 0;
   }
   // Marks it failed: nothing behind it starts any more.
   StartResult Fail(SendWqe& wqe, ibv_wc_status status);
