@@ -176,7 +176,7 @@ void QueuePair::Progress() {
   if (live_link_->HasIncoming()) {
     if (!TakePackets(budget_bytes)) return;
   } else if (receive_busy_) [[unlikely]] {
-    SetReceiveBusy(false);
+    SetBusy(&receive_busy_, false);
   }
   if (requester_.NeedsService() && requester_.Progress(budget_bytes)) {
     EnterError(Farewell::kTellPeer);
@@ -185,7 +185,7 @@ void QueuePair::Progress() {
   // Whoever has work of its own does that.
   if (helper_.active() && !context_.recv_cq->had_work()) [[unlikely]] {
     helper_.Help(budget_bytes);
-    SetHelpBusy(helper_.busy());
+    SetBusy(&help_busy_, helper_.busy());
   }
   if (live_link_->hung_up() && !MoreToDeliver()) [[unlikely]] {
     EnterError(Farewell::kSilent);
@@ -261,7 +261,7 @@ bool QueuePair::TakePackets(uint64_t* budget_bytes) {
   const bool busy = result == PacketResult::kLater ||
                     (left == 0 && live_link_->HasIncoming());
   if (busy != receive_busy_) [[unlikely]]
-    SetReceiveBusy(busy);
+    SetBusy(&receive_busy_, busy);
   return true;
 }
 
@@ -276,15 +276,9 @@ inline bool QueuePair::TakeSmallPacket(uint64_t* budget_bytes) {
   return true;
 }
 
-void QueuePair::SetReceiveBusy(bool busy) {
-  if (busy == receive_busy_) return;
-  receive_busy_ = busy;
-  context_.recv_cq->SetBusy(this, busy);
-}
-
-void QueuePair::SetHelpBusy(bool busy) {
-  if (busy == help_busy_) return;
-  help_busy_ = busy;
+void QueuePair::SetBusy(bool* counted, bool busy) {
+  if (busy == *counted) return;
+  *counted = busy;
   context_.recv_cq->SetBusy(this, busy);
 }
 

@@ -127,8 +127,8 @@ class QueuePair final : public ibv_qp,
   // kWaits: for the peer or the consumer. kLater: for the next turn.
   enum class PacketResult { kTaken, kWaits, kLater, kEnded };
   PacketResult TakePacket(uint64_t* budget_bytes);
-  void SetReceiveBusy(bool busy);
-  void SetHelpBusy(bool busy);
+  // `counted`: one of the two below.
+  void SetBusy(bool* counted, bool busy);
   void OnViolation(const char* what);
   // The peer rang: CQs that are still armed get a number that it did not ring
   // for.

@@ -157,9 +157,9 @@ void QueuePair::EnterError(Farewell farewell) {
       link_->Wake(/*solicited=*/true);
     }
   }
-  SetReceiveBusy(false);
+  SetBusy(&receive_busy_, false);
   helper_.End();
-  SetHelpBusy(false);
+  SetBusy(&help_busy_, false);
   requester_.Flush();
   responder_.Flush();
   if (srq_ != nullptr) {
@@ -172,9 +172,9 @@ void QueuePair::EnterError(Farewell farewell) {
 void QueuePair::EnterReset() {
   if (link_ != nullptr) CloseLink();
   DropLink();
-  SetReceiveBusy(false);
+  SetBusy(&receive_busy_, false);
   helper_.End();
-  SetHelpBusy(false);
+  SetBusy(&help_busy_, false);
   requester_.Reset();
   responder_.Reset();
   context_.send_cq->DropCompletions(this);
