@@ -101,15 +101,25 @@ class HandlerThreadsTest : public ::testing::Test {
     }
   }
 
+  // Whose function takes long only where the machine is busy: then its calls
+  // leave the caller's thread, and come back, as those of any method do that is
+  // quick again. Were the posting counted, they would not.
+  void ExpectToStay() {
+    int on_callers_thread = 0;
+    for (int i = 0; i < 20 && on_callers_thread <= kCalls / 4; ++i) {
+      Say();
+      on_callers_thread = service_.on_callers_thread();
+    }
+    EXPECT_GT(on_callers_thread, kCalls / 4);
+  }
+
   Service service_;
   std::optional<EchoServer> echo_;
 };
 
 TEST_F(HandlerThreadsTest, AQuickOneStaysHoweverLongPostingTakes) {
   Start(kLong);
-  Say();
-  // Not all: a busy machine may keep a thread for long, too.
-  EXPECT_GT(service_.on_callers_thread(), kCalls / 4);
+  ExpectToStay();
 }
 
 TEST_F(HandlerThreadsTest, ASlowOneLeavesAndComesBack) {
@@ -140,8 +150,7 @@ TEST_F(HandlerThreadsTest, InterceptorsCountAsWell) {
 TEST_F(HandlerThreadsTest, OneThatThrowsIsNoSlowerForIt) {
   Start(kLong);
   service_.throws = true;
-  Say();
-  EXPECT_GT(service_.on_callers_thread(), kCalls / 4);
+  ExpectToStay();
 }
 
 }  // namespace
