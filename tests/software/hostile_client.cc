@@ -22,7 +22,7 @@ SendResult HostileClient::Send(const void* data, size_t bytes,
 
 HandshakeSetup HostileClient::GoodSetup() const {
   HandshakeSetup setup;
-  setup.qp_num = 1234;
+  setup.qp_num = kQpNum;
   setup.pd = 1;
   setup.ring_lines = kRingLines;
   setup.responder_resources = setup.initiator_depth = 16;

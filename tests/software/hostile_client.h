@@ -27,6 +27,8 @@ namespace rdma::soft {
 class HostileClient {
  public:
   static constexpr uint32_t kRingLines = 64;
+  static constexpr uint32_t kQpNum = 4800;
+  static_assert(FirstRingLineOf(kQpNum) == 0);
 
   // Connects its socket to the listener; sends nothing.
   explicit HostileClient(const SocketAddress& address);

@@ -99,9 +99,10 @@ class OutgoingRing {
  public:
   // Without lines: there is room for nothing.
   OutgoingRing() = default;
-  // REQUIRES: count > kReservedLines.
-  OutgoingRing(RingLine* lines, uint32_t count)
-      : lines_(lines), end_(lines + count), next_(lines) {
+  // The first packet goes to lines[first], as the reader has it.
+  // REQUIRES: count > kReservedLines, first < count.
+  OutgoingRing(RingLine* lines, uint32_t count, uint32_t first = 0)
+      : lines_(lines), end_(lines + count), next_(lines + first) {
     SetConsumed(0);
   }
 
@@ -222,8 +223,9 @@ class IncomingRing {
  public:
   // Without lines: nothing else may be called.
   IncomingRing() = default;
-  IncomingRing(const RingLine* lines, uint32_t count)
-      : next_(lines), lines_(lines), end_(lines + count) {}
+  // REQUIRES: first < count.
+  IncomingRing(const RingLine* lines, uint32_t count, uint32_t first = 0)
+      : next_(lines + first), lines_(lines), end_(lines + count) {}
 
   // Lines that were taken, ever.
   uint64_t position() const { return position_; }

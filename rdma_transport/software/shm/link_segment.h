@@ -62,6 +62,17 @@ inline uint32_t RingLinesFor(uint32_t max_send_wr) {
                     kMaxRingLines);
 }
 
+// Where in the ring the first packet of the QP with this number lies. Idle
+// connections have each sent about as much: were all to begin with line 0, the
+// lines that who polls them looks at would lie at the same place of a page
+// each, for which a cache has room for few. On the first page, which
+// LinkControl is on, with what a connection begins with.
+inline constexpr uint32_t FirstRingLineOf(uint32_t qp_num) {
+  constexpr uint32_t kChoices = 48;
+  static_assert(kChoices <= kMinRingLines);
+  return qp_num % kChoices;
+}
+
 inline bool IsValidRingSize(uint32_t lines) {
   return std::has_single_bit(lines) && lines >= kMinRingLines &&
          lines <= kMaxRingLines;

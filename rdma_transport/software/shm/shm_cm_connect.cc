@@ -104,8 +104,8 @@ void ShmConnectionManager::SendHello(Id* id) {
                                      ": ", std::string(user.message()))));
     return;
   }
-  absl::StatusOr<ShmLink::Local> segment =
-      ShmLink::Local::Create(RingLinesFor(qp->max_send_wr()), qp->access());
+  absl::StatusOr<ShmLink::Local> segment = ShmLink::Local::Create(
+      qp->qp_num, RingLinesFor(qp->max_send_wr()), qp->access());
   if (!segment.ok()) {
     FailConnect(id, segment.status());
     return;

@@ -174,8 +174,8 @@ absl::Status ShmConnectionManager::Accept(
   if (qp->state != IBV_QPS_INIT) {
     return absl::FailedPreconditionError("accept: the QP is in use");
   }
-  absl::StatusOr<ShmLink::Local> segment =
-      ShmLink::Local::Create(RingLinesFor(qp->max_send_wr()), qp->access());
+  absl::StatusOr<ShmLink::Local> segment = ShmLink::Local::Create(
+      qp->qp_num, RingLinesFor(qp->max_send_wr()), qp->access());
   if (!segment.ok()) return segment.status();
   id->parameters = parameters;
   id->qp_num = qp->qp_num;

@@ -25,14 +25,15 @@ JointReadBoard* BoardOf(std::byte* segment, uint32_t ring_lines) {
 
 }  // namespace
 
-absl::StatusOr<ShmLink::Local> ShmLink::Local::Create(uint32_t ring_lines,
+absl::StatusOr<ShmLink::Local> ShmLink::Local::Create(uint32_t qp_num,
+                                                      uint32_t ring_lines,
                                                       uint32_t access) {
   absl::StatusOr<Segment> segment =
       Segment::Create("verbena-link", LinkSegmentBytes(ring_lines),
                       Sharing::kReadOnlyToPeers, Prefault::kYes);
   if (!segment.ok()) return segment.status();
   ControlOf(segment->base())->access.store(access, std::memory_order_relaxed);
-  return Local{*std::move(segment), ring_lines};
+  return Local{*std::move(segment), ring_lines, qp_num};
 }
 
 ShmLink::ShmLink(UniqueFd socket, Local local, Peer peer, bool asymmetric,
@@ -53,8 +54,10 @@ ShmLink::ShmLink(UniqueFd socket, Local local, Peer peer, bool asymmetric,
   ack_bell_ =
       peer_.send_cq_line == peer_.recv_cq_line ? &recv_bell_ : &send_bell_;
   asymmetric_ = asymmetric;
-  tx_ = OutgoingRing(LinesOf(local_.segment.base()), local_.ring_lines);
-  rx_ = IncomingRing(LinesOf(peer_.segment->base()), peer_.ring_lines);
+  tx_ = OutgoingRing(LinesOf(local_.segment.base()), local_.ring_lines,
+                     FirstRingLineOf(local_.qp_num));
+  rx_ = IncomingRing(LinesOf(peer_.segment->base()), peer_.ring_lines,
+                     FirstRingLineOf(peer_.qp_num));
   own_consumed_ = &own_->consumed;
   own_board_ = BoardOf(local_.segment.base(), local_.ring_lines);
   peer_board_ = BoardOf(peer_.segment->base(), peer_.ring_lines);

@@ -37,10 +37,12 @@ class ShmLink final : public Link {
   struct Local {
     Segment segment;  // of LinkSegmentBytes(ring_lines)
     uint32_t ring_lines = 0;
+    uint32_t qp_num = 0;
 
     // For a QP that admits `access` (ibv_access_flags): a peer that is
     // connected first may use it at once. RESOURCE_EXHAUSTED: no memory.
-    static absl::StatusOr<Local> Create(uint32_t ring_lines, uint32_t access);
+    static absl::StatusOr<Local> Create(uint32_t qp_num, uint32_t ring_lines,
+                                        uint32_t access);
   };
   // What the peer's handshake said; checked by whoever decoded it.
   struct Peer {

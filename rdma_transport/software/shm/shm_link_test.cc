@@ -22,6 +22,7 @@ namespace rdma::soft {
 namespace {
 
 constexpr uint32_t kLines = 64;
+constexpr uint32_t kFirstQp = 100;
 
 class ShmLinkTest : public testing::Test {
  protected:
@@ -39,7 +40,8 @@ class ShmLinkTest : public testing::Test {
     int fds[2];
     ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds), 0);
     absl::StatusOr<ShmLink::Local> locals[2] = {
-        ShmLink::Local::Create(kLines, 15), ShmLink::Local::Create(kLines, 15)};
+        ShmLink::Local::Create(kFirstQp, kLines, 15),
+        ShmLink::Local::Create(kFirstQp + 1, kLines, 15)};
     Side* const sides[2] = {&a_, &b_};
     for (int i = 0; i < 2; ++i) {
       ASSERT_TRUE(locals[i].ok());
@@ -55,7 +57,7 @@ class ShmLinkTest : public testing::Test {
       peers[i].device = *sides[i]->cache.Map(other.device->fd(), {});
       peers[i].segment = *sides[i]->cache.Map(locals[1 - i]->segment.fd(), {});
       peers[i].ring_lines = kLines;
-      peers[i].qp_num = 100 + i;
+      peers[i].qp_num = kFirstQp + 1 - i;
       peers[i].recv_cq_line = 1;
       peers[i].send_cq_line = 2;
     }
@@ -87,9 +89,10 @@ class ShmLinkTest : public testing::Test {
     return payload;
   }
 
-  // Makes the first line of the next packet from a to b.
+  // Makes the first line of the first packet from a to b.
   void WriteWord(uint64_t word) {
-    a_.lines[0].word.store(word, std::memory_order_release);
+    a_.lines[FirstRingLineOf(kFirstQp)].word.store(word,
+                                                   std::memory_order_release);
   }
 
   Side a_;
