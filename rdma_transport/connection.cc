@@ -346,13 +346,19 @@ void Connection::OnKeepaliveTimer() {
   if (received_frames_ != keepalive_frames_) {
     keepalive_frames_ = received_frames_;
     sign_wanted_ = false;
-    return ScheduleKeepalive(options_.keepalive_time);
+    return ScheduleKeepalive(asks_rarely_ ? kRarely * options_.keepalive_time
+                                          : options_.keepalive_time);
   }
   if (sign_wanted_) {
     return Close(absl::UnavailableError(absl::StrCat(
         "keepalive watchdog timeout: nothing came from ", peer_name_, " for ",
-        absl::FormatDuration(options_.keepalive_time +
+        absl::FormatDuration(options_.keepalive_time *
+                                 (asks_rarely_ ? kRarely : 1) +
                              options_.keepalive_timeout))));
+  }
+  if (live_calls_ == 0 && !asks_rarely_ && !options_.keepalive_without_calls) {
+    asks_rarely_ = true;
+    return ScheduleKeepalive((kRarely - 1) * options_.keepalive_time);
   }
   // Where the peer has not even left a credit for it, it owes a sign anyway.
   // Where there is no room to ask, that is not its fault.
@@ -367,6 +373,13 @@ void Connection::OnKeepaliveTimer() {
     (void)PostEager(out, out.prefix_bytes());
   }
   if (state_ == State::kUp) ScheduleKeepalive(options_.keepalive_timeout);
+}
+
+// A call begins.
+void Connection::AskAsUsual() {
+  asks_rarely_ = false;
+  // Else it is being asked.
+  if (!sign_wanted_) ScheduleKeepalive(options_.keepalive_time);
 }
 
 // ---- The way down.

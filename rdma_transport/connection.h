@@ -187,6 +187,9 @@ class Connection final : public PolledConnection,
   static constexpr size_t kMostWaitingFrames = 2 * kMaxCalls;
   // Frames granted to an idle connection; see docs/flow_control.md.
   static constexpr uint32_t kInitialWindow = 3;
+  // Without calls a peer is asked for a sign of life after so many times
+  // keepalive_time.
+  static constexpr int kRarely = 6;
   static_assert(kInitialWindow >= kMinInitialCredits);
 
   // A frame on its way out. `header` and `small_message` are borrowed; Queue
@@ -447,6 +450,8 @@ class Connection final : public PolledConnection,
     call.slot = slot;
     call.connection = this;
     ++live_calls_;
+    if (asks_rarely_) [[unlikely]]
+      AskAsUsual();
   }
   void AddSlots(size_t count);
   void DetachCall(Call& call) {
@@ -482,6 +487,7 @@ class Connection final : public PolledConnection,
   void OnShrinkTimer();
   void ScheduleKeepalive(absl::Duration after);
   void OnKeepaliveTimer();
+  void AskAsUsual();
   void MaybeFinish();
 
   uint64_t frames() const { return sent_frames_ + received_frames_; }
@@ -564,6 +570,7 @@ class Connection final : public PolledConnection,
   std::vector<Call*> slots_;
   std::vector<uint32_t> free_slots_;  // client
   size_t live_calls_ = 0;
+  bool asks_rarely_ = false;  // see kRarely
   uint32_t next_sequence_ = 1;
   // Server, by slot: the last call that was answered before its client had sent
   // everything. The answer said done for all that the client offered with it.

@@ -72,6 +72,8 @@ const std::map<std::string, NumberArgument>& NumberArguments() {
       {"verbena.connect_timeout_ms", Milliseconds(&Options::connect_timeout)},
       {"grpc.keepalive_time_ms", Milliseconds(&Options::keepalive_time)},
       {"grpc.keepalive_timeout_ms", Milliseconds(&Options::keepalive_timeout)},
+      {"grpc.keepalive_permit_without_calls",
+       Transport(&Options::keepalive_without_calls, 0, 1)},
       {"verbena.offer_grace_ms", Milliseconds(&Options::offer_grace)},
       {"grpc.max_receive_message_length",
        {-1, kMax,

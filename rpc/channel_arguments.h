@@ -19,8 +19,9 @@
 //   grpc.min_reconnect_backoff_ms         100
 //   grpc.max_reconnect_backoff_ms         120000
 //   grpc.client_idle_timeout_ms           1800000
-//   grpc.keepalive_time_ms                10000, with calls or without
+//   grpc.keepalive_time_ms                10000; without calls six times that
 //   grpc.keepalive_timeout_ms             20000
+//   grpc.keepalive_permit_without_calls   0; 1: as often without calls
 //   grpc.max_connection_age_ms            2147483647: no limit; server only
 //   grpc.max_connection_age_grace_ms      2147483647: no limit; server only
 //   grpc.max_connection_idle_ms           2147483647: no limit; server only

@@ -51,8 +51,6 @@
   "grpc.experimental.tcp_tx_zerocopy_send_bytes_threshold"
 
 // Connections and streams.
-#define GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS \
-  "grpc.keepalive_permit_without_calls"
 #define GRPC_ARG_MAX_CONCURRENT_STREAMS "grpc.max_concurrent_streams"
 
 // Compression.

@@ -399,9 +399,11 @@ struct TransportOptions {
   absl::Duration offer_grace = absl::Seconds(10);
 
   // A connection on which nothing came for the first is asked for a sign of
-  // life, and closed where none comes within the second.
+  // life, and closed where none comes within the second. One without calls is
+  // asked after six times the first, unless keepalive_without_calls.
   absl::Duration keepalive_time = absl::Seconds(10);
   absl::Duration keepalive_timeout = absl::Seconds(20);
+  bool keepalive_without_calls = false;
 
   FabricOptions fabric;
 

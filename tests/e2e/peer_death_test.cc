@@ -222,6 +222,46 @@ TEST(KeepaliveTest, AServerForgetsAStoppedClient) {
   EXPECT_EQ(connections(), before);
 }
 
+// Returns how long after its last sign of life the client noticed.
+absl::Duration NoticeAStoppedServer(const Arguments& arguments) {
+  PeerProcess server = PeerProcess::Serve();
+  EXPECT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(), arguments);
+  const absl::Time start = absl::Now();
+  EXPECT_OK(client.Echo(10));
+  server.Stop();
+  const auto is_ready = [&] {
+    return client.channel().GetState(false) == rpc::ConnectivityState::kReady;
+  };
+  EXPECT_TRUE(Eventually([&] { return !is_ready(); }));
+  return absl::Now() - start;
+}
+
+TEST(KeepaliveTest, WithoutCallsAPeerIsAskedRarely) {
+  EXPECT_GT(NoticeAStoppedServer(kKeepaliveArguments), 6 * kKeepaliveTime);
+}
+
+TEST(KeepaliveTest, WithoutCallsAPeerIsAskedAsOftenWhereThatIsWished) {
+  EXPECT_LT(NoticeAStoppedServer({{"grpc.keepalive_time_ms", 1000},
+                                  {"grpc.keepalive_timeout_ms", 200},
+                                  {"grpc.keepalive_permit_without_calls", 1}}),
+            absl::Seconds(5));
+}
+
+TEST(KeepaliveTest, ACallOnAConnectionThatAskedRarelyEndsAsSoon) {
+  PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(), {{"grpc.keepalive_time_ms", 2000},
+                                         {"grpc.keepalive_timeout_ms", 200}});
+  ASSERT_OK(client.Echo(10));
+  absl::SleepFor(absl::Milliseconds(2500));
+  server.Stop();
+  const absl::Time start = absl::Now();
+  EXPECT_TRUE(HasCode(client.Block(absl::InfiniteDuration()),
+                      rpc::StatusCode::UNAVAILABLE));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(7));
+}
+
 // An idle connection and one with a long call.
 void ExpectToStayAlive(const Arguments& of_server, Arguments of_clients) {
   PeerProcess server = PeerProcess::Serve(of_server);
@@ -249,7 +289,8 @@ void ExpectToStayAlive(const Arguments& of_server, Arguments of_clients) {
 // Together less than the test takes: who did not answer would be cut off. Only
 // one side asks, as what it asks is a sign of its own life.
 const Arguments kAsking = {{"grpc.keepalive_time_ms", 200},
-                           {"grpc.keepalive_timeout_ms", 2000}};
+                           {"grpc.keepalive_timeout_ms", 2000},
+                           {"grpc.keepalive_permit_without_calls", 1}};
 
 TEST(KeepaliveTest, WhoAnswersTheServerStaysAlive) {
   ExpectToStayAlive(kAsking, {});

@@ -105,6 +105,7 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   arguments.SetInt("grpc.client_idle_timeout_ms", 1007);
   arguments.SetInt("grpc.keepalive_time_ms", 1010);
   arguments.SetInt("grpc.keepalive_timeout_ms", 1011);
+  arguments.SetInt("grpc.keepalive_permit_without_calls", 1);
   arguments.SetInt("grpc.max_connection_age_ms", 1012);
   arguments.SetInt("grpc.max_connection_age_grace_ms", 1013);
   arguments.SetInt("grpc.max_connection_idle_ms", 1014);
@@ -152,6 +153,7 @@ TEST(ChannelArgumentsTest, EveryNameHasItsEffect) {
   EXPECT_EQ(transport.idle_timeout, absl::Milliseconds(1007));
   EXPECT_EQ(transport.keepalive_time, absl::Milliseconds(1010));
   EXPECT_EQ(transport.keepalive_timeout, absl::Milliseconds(1011));
+  EXPECT_TRUE(transport.keepalive_without_calls);
   EXPECT_EQ(transport.max_connection_age, absl::Milliseconds(1012));
   EXPECT_EQ(transport.max_connection_age_grace, absl::Milliseconds(1013));
   EXPECT_EQ(transport.max_connection_idle, absl::Milliseconds(1014));
