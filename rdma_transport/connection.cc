@@ -358,6 +358,7 @@ void Connection::OnKeepaliveTimer() {
   }
   if (live_calls_ == 0 && !asks_rarely_ && !options_.keepalive_without_calls) {
     asks_rarely_ = true;
+    if (poller_->connection_manager().tells_of_dead_hosts()) return;
     return ScheduleKeepalive((kRarely - 1) * options_.keepalive_time);
   }
   // Where the peer has not even left a credit for it, it owes a sign anyway.

@@ -188,7 +188,8 @@ class Connection final : public PolledConnection,
   // Frames granted to an idle connection; see docs/flow_control.md.
   static constexpr uint32_t kInitialWindow = 3;
   // Without calls a peer is asked for a sign of life after so many times
-  // keepalive_time.
+  // keepalive_time, or not at all where the connection manager tells of dead
+  // hosts: nobody waits for one that is merely stopped.
   static constexpr int kRarely = 6;
   static_assert(kInitialWindow >= kMinInitialCredits);
 

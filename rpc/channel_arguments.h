@@ -19,7 +19,7 @@
 //   grpc.min_reconnect_backoff_ms         100
 //   grpc.max_reconnect_backoff_ms         120000
 //   grpc.client_idle_timeout_ms           1800000
-//   grpc.keepalive_time_ms                10000; without calls six times that
+//   grpc.keepalive_time_ms                10000; without calls see docs/flow_control.md
 //   grpc.keepalive_timeout_ms             20000
 //   grpc.keepalive_permit_without_calls   0; 1: as often without calls
 //   grpc.max_connection_age_ms            2147483647: no limit; server only

@@ -30,6 +30,9 @@ class FailingConnectionManager final : public ConnectionManager {
   }
 
   int fd() const override { return inner_->fd(); }
+  bool tells_of_dead_hosts() const override {
+    return inner_->tells_of_dead_hosts();
+  }
 
   std::optional<CmEvent> GetEvent() override {
     std::optional<CmEvent> event = inner_->GetEvent();

@@ -10,6 +10,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
+#include "tests/e2e/device_under_test.h"
 #include "tests/e2e/endpoints.h"
 #include "tests/e2e/peer_process.h"
 #include "tests/e2e/resources.h"
@@ -203,7 +204,9 @@ TEST(KeepaliveTest, ACallWithoutADeadlineOnAStoppedServerEnds) {
 }
 
 TEST(KeepaliveTest, AServerForgetsAStoppedClient) {
-  PeerProcess server = PeerProcess::Serve(kKeepaliveArguments);
+  Arguments arguments = kKeepaliveArguments;
+  arguments["grpc.keepalive_permit_without_calls"] = 1;
+  PeerProcess server = PeerProcess::Serve(arguments);
   ASSERT_TRUE(server.ok()) << server.address();
   const Client client(server.address());
   const auto connections = [&] { return client.Observe().connections(); };
@@ -238,7 +241,21 @@ absl::Duration NoticeAStoppedServer(const Arguments& arguments) {
 }
 
 TEST(KeepaliveTest, WithoutCallsAPeerIsAskedRarely) {
+  if (TheDeviceUnderTest().software) GTEST_SKIP() << "it is not asked at all";
   EXPECT_GT(NoticeAStoppedServer(kKeepaliveArguments), 6 * kKeepaliveTime);
+}
+
+TEST(KeepaliveTest, WithoutCallsAPeerWhoseDeathShowsIsNotAsked) {
+  if (!TheDeviceUnderTest().software) GTEST_SKIP() << "it does not show";
+  PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(), kKeepaliveArguments);
+  ASSERT_OK(client.Echo(10));
+  server.Stop();
+  absl::SleepFor(10 * kKeepaliveTime);
+  EXPECT_EQ(client.channel().GetState(false), rpc::ConnectivityState::kReady);
+  server.Continue();
+  EXPECT_OK(client.Echo(10));
 }
 
 TEST(KeepaliveTest, WithoutCallsAPeerIsAskedAsOftenWhereThatIsWished) {

@@ -149,6 +149,9 @@ class MeddledDevice::MeddledConnectionManager final : public ConnectionManager {
       : real_(std::move(real)), flood_left_(flood_left) {}
 
   int fd() const override { return real_->fd(); }
+  bool tells_of_dead_hosts() const override {
+    return real_->tells_of_dead_hosts();
+  }
   std::optional<CmEvent> GetEvent() override {
     if (*flood_left_ == 0) return real_->GetEvent();
     --*flood_left_;
