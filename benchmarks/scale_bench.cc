@@ -28,10 +28,9 @@ DEFINE_double(sleep_ms, 10, "how long they sleep");
 DEFINE_int32(rounds, 9, "of each comparison; medians are printed");
 DEFINE_double(seconds, 0.3, "how long to measure each figure of a round");
 DEFINE_double(warmup_seconds, 0.1, "how long to run before measuring");
-DEFINE_double(
-    idle_seconds, 120,
-    "how long to look at idle processes; with rdma_cm each connection has its "
-    "keepalive every 60 s");
+DEFINE_double(idle_seconds, 60,
+              "how long to look at idle processes; what a connection does once "
+              "its calls are over is within the first 25 s");
 DEFINE_bool(json, false, "print JSON, one object a line, instead of tables");
 DEFINE_string(cpus, "",
               "CLIENTS,SERVERS: the CPUs to bind the processes to; default: "

@@ -343,6 +343,11 @@ void Connection::ScheduleKeepalive(absl::Duration after) {
 }
 
 void Connection::OnKeepaliveTimer() {
+  // Since the last look; or there are some, or frames that the peer does not
+  // take.
+  const bool had_calls =
+      std::exchange(keepalive_sequence_, next_sequence_) != next_sequence_ ||
+      live_calls_ != 0 || waiting_frames() != 0;
   if (received_frames_ != keepalive_frames_) {
     keepalive_frames_ = received_frames_;
     sign_wanted_ = false;
@@ -350,15 +355,14 @@ void Connection::OnKeepaliveTimer() {
                                           : options_.keepalive_time);
   }
   if (sign_wanted_) {
-    return Close(absl::UnavailableError(absl::StrCat(
-        "keepalive watchdog timeout: nothing came from ", peer_name_, " for ",
-        absl::FormatDuration(options_.keepalive_time *
-                                 (asks_rarely_ ? kRarely : 1) +
-                             options_.keepalive_timeout))));
+    return Close(absl::UnavailableError(
+        absl::StrCat("keepalive watchdog timeout: ", peer_name_,
+                     " was asked for a sign of life, and gave none within ",
+                     absl::FormatDuration(options_.keepalive_timeout))));
   }
-  if (live_calls_ == 0 && !asks_rarely_ && !options_.keepalive_without_calls) {
+  if (!had_calls && !asks_rarely_ && !options_.keepalive_without_calls) {
     asks_rarely_ = true;
-    if (poller_->connection_manager().tells_of_dead_hosts()) return;
+    if (poller_->connection_manager().tells_of_dead_peers()) return;
     return ScheduleKeepalive((kRarely - 1) * options_.keepalive_time);
   }
   // Where the peer has not even left a credit for it, it owes a sign anyway.

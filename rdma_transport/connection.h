@@ -189,7 +189,7 @@ class Connection final : public PolledConnection,
   static constexpr uint32_t kInitialWindow = 3;
   // Without calls a peer is asked for a sign of life after so many times
   // keepalive_time, or not at all where the connection manager tells of dead
-  // hosts: nobody waits for one that is merely stopped.
+  // ones: nobody waits for one that is merely stopped.
   static constexpr int kRarely = 6;
   static_assert(kInitialWindow >= kMinInitialCredits);
 
@@ -554,9 +554,10 @@ class Connection final : public PolledConnection,
   uint64_t shrink_frames_ = 0;
   uint64_t completion_frames_ = 0;  // frames() when a send completed
   uint64_t received_credit_frames_ = 0;
-  uint64_t keepalive_frames_ = 0;  // received_frames_ at the last look
-  bool sign_wanted_ = false;       // from the peer, since then
-  bool answer_due_ = false;        // to a peer that wants a sign
+  uint64_t keepalive_frames_ = 0;    // received_frames_ at the last look
+  uint32_t keepalive_sequence_ = 1;  // next_sequence_ then
+  bool sign_wanted_ = false;         // from the peer, since then
+  bool answer_due_ = false;          // to a peer that wants a sign
   RecycledQueue<QueuedFrame> queue_;
   bool queued_lately_ = false;  // since the shrink timer's last look
   // What calls' windows are to grow by once there are credits, by handle: one

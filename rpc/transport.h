@@ -400,8 +400,8 @@ struct TransportOptions {
 
   // A connection on which nothing came for the first is asked for a sign of
   // life, and closed where none comes within the second. One without calls is
-  // asked after six times the first, or not at all where the death of a peer
-  // and its host shows by itself, unless keepalive_without_calls.
+  // asked after six times the first, and not at all on the software device,
+  // where a peer's death shows by itself, unless keepalive_without_calls.
   absl::Duration keepalive_time = absl::Seconds(10);
   absl::Duration keepalive_timeout = absl::Seconds(20);
   bool keepalive_without_calls = false;

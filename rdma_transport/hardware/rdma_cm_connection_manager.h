@@ -53,7 +53,6 @@ class RdmaCmConnectionManager final : public ConnectionManager {
 
   int fd() const override { return epoll_.get(); }
   std::optional<CmEvent> GetEvent() override;
-  bool tells_of_dead_hosts() const override { return false; }
   absl::StatusOr<CmId*> Listen(const SocketAddress& address, int backlog,
                                void* context) override;
   absl::StatusOr<CmId*> Connect(const SocketAddress& address, ibv_qp* qp,

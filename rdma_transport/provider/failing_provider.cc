@@ -30,8 +30,8 @@ class FailingConnectionManager final : public ConnectionManager {
   }
 
   int fd() const override { return inner_->fd(); }
-  bool tells_of_dead_hosts() const override {
-    return inner_->tells_of_dead_hosts();
+  bool tells_of_dead_peers() const override {
+    return inner_->tells_of_dead_peers();
   }
 
   std::optional<CmEvent> GetEvent() override {

@@ -166,9 +166,9 @@ class ConnectionManager {
   // nothing. rdma_get_cm_event(3); events need no acknowledgement.
   virtual std::optional<CmEvent> GetEvent() = 0;
 
-  // Whether kDisconnected comes as well where the peer's host is gone, though
-  // nothing is sent to it.
-  virtual bool tells_of_dead_hosts() const = 0;
+  // Whether kDisconnected comes of every peer that is gone, and its host with
+  // it, though nothing is sent to it.
+  virtual bool tells_of_dead_peers() const { return false; }
 
   // Listens on `address`; port 0 picks one (see CmId::local_address).
   // ALREADY_EXISTS: in use, and by whom where that is known.

@@ -268,15 +268,30 @@ TEST(KeepaliveTest, WithoutCallsAPeerIsAskedAsOftenWhereThatIsWished) {
 TEST(KeepaliveTest, ACallOnAConnectionThatAskedRarelyEndsAsSoon) {
   PeerProcess server = PeerProcess::Serve();
   ASSERT_TRUE(server.ok()) << server.address();
-  const Client client(server.address(), {{"grpc.keepalive_time_ms", 2000},
+  const Client client(server.address(), {{"grpc.keepalive_time_ms", 1000},
                                          {"grpc.keepalive_timeout_ms", 200}});
   ASSERT_OK(client.Echo(10));
-  absl::SleepFor(absl::Milliseconds(2500));
+  absl::SleepFor(absl::Seconds(3));  // two looks
   server.Stop();
   const absl::Time start = absl::Now();
-  EXPECT_TRUE(HasCode(client.Block(absl::InfiniteDuration()),
-                      rpc::StatusCode::UNAVAILABLE));
-  EXPECT_LT(absl::Now() - start, absl::Seconds(7));
+  EXPECT_TRUE(
+      HasCode(client.Block(absl::Seconds(20)), rpc::StatusCode::UNAVAILABLE));
+  EXPECT_LT(absl::Now() - start, absl::Seconds(5));
+}
+
+// Though none is open when it is looked for a sign of life.
+TEST(KeepaliveTest, ShortCallsToAStoppedServerFindThatOut) {
+  PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(), kKeepaliveArguments);
+  ASSERT_OK(client.Echo(10));
+  absl::SleepFor(4 * kKeepaliveTime);
+  server.Stop();
+  EXPECT_TRUE(Eventually([&] {
+    (void)client.Echo(10, 0, absl::Milliseconds(20));
+    absl::SleepFor(2 * kKeepaliveTime);
+    return client.channel().GetState(false) != rpc::ConnectivityState::kReady;
+  }));
 }
 
 // An idle connection and one with a long call.

@@ -149,8 +149,8 @@ class MeddledDevice::MeddledConnectionManager final : public ConnectionManager {
       : real_(std::move(real)), flood_left_(flood_left) {}
 
   int fd() const override { return real_->fd(); }
-  bool tells_of_dead_hosts() const override {
-    return real_->tells_of_dead_hosts();
+  bool tells_of_dead_peers() const override {
+    return real_->tells_of_dead_peers();
   }
   std::optional<CmEvent> GetEvent() override {
     if (*flood_left_ == 0) return real_->GetEvent();

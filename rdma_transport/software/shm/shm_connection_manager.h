@@ -45,7 +45,7 @@ class ShmConnectionManager final : public ConnectionManager {
 
   int fd() const override { return epoll_.get(); }
   std::optional<CmEvent> GetEvent() override;
-  bool tells_of_dead_hosts() const override { return true; }
+  bool tells_of_dead_peers() const override { return true; }
   absl::StatusOr<CmId*> Listen(const SocketAddress& address, int backlog,
                                void* context) override;
   absl::StatusOr<CmId*> Connect(const SocketAddress& address, ibv_qp* qp,
