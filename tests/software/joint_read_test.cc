@@ -336,6 +336,25 @@ TEST_F(HostileReaderTest, AnOfferThatCannotBeAnsweredIsNone) {
   EXPECT_EQ(answer(0), 0u);
 }
 
+// Without anything on offer they cost the victim a look each, and no more.
+TEST_F(HostileReaderTest, AnnouncementsOfNothingDoNotKeepItAtWork) {
+  board().reading = 0;
+  ibv_wc completion;
+  for (uint32_t lap = 1; lap <= 3; ++lap) {
+    for (uint32_t i = lap == 1 ? 1 : 0; i < HostileClient::kRingLines; ++i) {
+      Packet packet;
+      packet.kind = PacketKind::kJointRead;
+      hostile_->line(i).word.store(EncodeWord(packet, lap),
+                                   std::memory_order_release);
+    }
+    for (int i = 0; i < 100; ++i) {
+      EXPECT_EQ(ibv_poll_cq(victim_.cq(), 1, &completion), 0);
+    }
+  }
+  EXPECT_FALSE(victim_.device().is_at_work(victim_.cq()));
+  EXPECT_EQ(qp_->state, IBV_QPS_RTS);
+}
+
 // Memory of joint READs is not for peers to name.
 TEST_F(JointReadTest, GrantsNothingByAKeyOfTheRegion) {
   auto* const memory =

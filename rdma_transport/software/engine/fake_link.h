@@ -46,10 +46,13 @@ class FakeLink final : public Link {
   void Consume() override {}
   void Acknowledge() override {}
   bool PeerClosed() const override { return false; }
-  KeyView peer_keys() const override { return KeyView(); }
+  KeyView peer_keys() const override { return peer_keys_; }
   uint32_t peer_access() const override { return peer_access_; }
-  Access Resolve(uint32_t, uint64_t, uint64_t, bool, std::byte**) override {
-    return Access::kInvalid;
+  Access Resolve(uint32_t, uint64_t offset, uint64_t, bool,
+                 std::byte** address) override {
+    if (peer_memory_ == nullptr) return Access::kInvalid;
+    *address = peer_memory_ + offset;
+    return Access::kOk;
   }
   void PublishWriting(uint32_t) override {}
   bool Announce(uint32_t) override { return true; }
@@ -71,6 +74,8 @@ class FakeLink final : public Link {
 
   std::atomic<uint32_t> peer_armed_{0};
   uint32_t peer_access_ = 0;
+  KeyView peer_keys_;                 // without any
+  std::byte* peer_memory_ = nullptr;  // the one arena of those keys
   uint64_t sent_ = 0;
   uint64_t acknowledged_ = 0;
   uint64_t wanted_ = 0;
