@@ -351,6 +351,9 @@ TEST_F(HostileReaderTest, AnnouncementsOfNothingDoNotKeepItAtWork) {
       EXPECT_EQ(ibv_poll_cq(victim_.cq(), 1, &completion), 0);
     }
   }
+  EXPECT_EQ(
+      reinterpret_cast<const LinkControl*>(victims_.base())->consumed.load(),
+      3 * HostileClient::kRingLines);
   EXPECT_FALSE(victim_.device().is_at_work(victim_.cq()));
   EXPECT_EQ(qp_->state, IBV_QPS_RTS);
 }

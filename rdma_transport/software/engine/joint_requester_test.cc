@@ -9,8 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "rdma_transport/software/engine/fake_link.h"
-#include "rdma_transport/software/engine/requester.h"
+#include "rdma_transport/software/engine/requester_fixture.h"
 
 namespace rdma::soft {
 namespace {
@@ -27,19 +26,12 @@ class StoppedClock final : public Clock {
   int64_t now_ns = kSecond;
 };
 
-class JointRequesterTest : public testing::Test, public PollTarget {
+class JointRequesterTest : public RequesterFixture {
  protected:
   void SetUp() override {
-    events_ = *AsyncEvents::Create();
-    cq_ = std::make_unique<CompletionQueue>(&context_, 64, nullptr, nullptr,
-                                            &line_, 0, events_.get());
-    cq_->AddTarget(this);
     qp_.memory = &memory_;
     qp_.clock = &clock_;
     qp_.pd = memory_.AllocPd(nullptr);
-    qp_.send_cq = qp_.recv_cq = cq_.get();
-    qp_.target = this;
-    qp_.link = &link_;
     joint_ = Register(MemoryUse::kJointReads);
     local_ = Register(MemoryUse::kLocal);
     for (size_t i = 0; i < source_.size(); ++i) {
@@ -54,34 +46,20 @@ class JointRequesterTest : public testing::Test, public PollTarget {
     link_.peer_memory_ = source_.data();
     link_.peer_access_ = IBV_ACCESS_REMOTE_READ;
     link_.UseBoards(&board_, &answers_);
-    requester_ = std::make_unique<Requester>(
-        &qp_, ibv_qp_cap{.max_send_wr = 32, .max_send_sge = 1}, false);
-    Run();
+    RequesterFixture::SetUp();
+    requester_->SetMaxReads(4);
   }
   void TearDown() override {
-    requester_.reset();
-    cq_->RemoveTarget(this);
-    cq_->Detach();
+    RequesterFixture::TearDown();
     for (MemoryRegion* region : {joint_, local_}) {
       EXPECT_EQ(memory_.DeregMr(region), 0);
     }
     EXPECT_EQ(memory_.DeallocPd(qp_.pd), 0);
   }
 
-  Taken TakeSmall(ibv_wc* next, ibv_wc*, uint64_t*) override {
-    return {next, false};
-  }
-  void Progress() override {}
-  void ServiceLink() override {}
-  void Retire(uint32_t slots) override { requester_->Retire(slots); }
-
   MemoryRegion* Register(MemoryUse use) {
     std::byte* const memory = *memory_.arenas().Allocate(2 * kBytes, use);
     return memory_.RegMr(qp_.pd, memory, 2 * kBytes, IBV_ACCESS_LOCAL_WRITE);
-  }
-  void Run() {
-    requester_->SetMaxReads(4);
-    requester_->SetRunning(true);
   }
   void PostRead(uint64_t wr_id, const MemoryRegion* to, size_t offset,
                 uint32_t bytes, uint32_t rkey = kRkey) {
@@ -156,10 +134,6 @@ class JointRequesterTest : public testing::Test, public PollTarget {
                        source_.data() + offset, bytes) == 0;
   }
 
-  ibv_context context_ = {};
-  CqLine line_ = {};
-  std::unique_ptr<AsyncEvents> events_;
-  std::unique_ptr<CompletionQueue> cq_;
   StoppedClock clock_;
   std::vector<KeyEntry> entries_ = std::vector<KeyEntry>(1 << 16);
   std::vector<KeyEntry> peer_entries_ = std::vector<KeyEntry>(16);
@@ -168,11 +142,8 @@ class JointRequesterTest : public testing::Test, public PollTarget {
   MemoryRegistry memory_{entries_.data(), &links_, &clock_};
   MemoryRegion* joint_ = nullptr;
   MemoryRegion* local_ = nullptr;
-  FakeLink link_;
   JointReadBoard board_ = {};
   JointReadBoard answers_ = {};
-  QpContext qp_;
-  std::unique_ptr<Requester> requester_;
 };
 
 TEST_F(JointRequesterTest, IsOverOnceTheClaimsAre) {
@@ -198,7 +169,7 @@ TEST_F(JointRequesterTest, AnOldWaitIsNotCounted) {
   BeginAndClaim(1);
   requester_->Reset();
   std::fill(std::begin(answers_.answers), std::end(answers_.answers), 0);
-  Run();
+  requester_->SetRunning(true);
   clock_.now_ns += 2 * kLimit;
   BeginAndClaim(2);
   clock_.now_ns += kLimit;

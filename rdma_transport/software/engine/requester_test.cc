@@ -7,38 +7,17 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "rdma_transport/software/engine/fake_link.h"
+#include "rdma_transport/software/engine/requester_fixture.h"
 
 namespace rdma::soft {
 namespace {
 
-class RequesterTest : public testing::Test, public PollTarget {
+class RequesterTest : public RequesterFixture {
  protected:
   void SetUp() override {
-    events_ = *AsyncEvents::Create();
-    cq_ = std::make_unique<CompletionQueue>(&context_, 64, nullptr, nullptr,
-                                            &line_, 0, events_.get());
-    cq_->AddTarget(this);
     qp_.clock = Clock::System();
-    qp_.send_cq = qp_.recv_cq = cq_.get();
-    qp_.target = this;
-    qp_.link = &link_;
-    requester_ = std::make_unique<Requester>(
-        &qp_, ibv_qp_cap{.max_send_wr = 32, .max_send_sge = 1}, false);
-    requester_->SetRunning(true);
+    RequesterFixture::SetUp();
   }
-  void TearDown() override {
-    requester_.reset();
-    cq_->RemoveTarget(this);
-    cq_->Detach();
-  }
-
-  Taken TakeSmall(ibv_wc* next, ibv_wc*, uint64_t*) override {
-    return {next, false};
-  }
-  void Progress() override {}
-  void ServiceLink() override {}
-  void Retire(uint32_t slots) override { requester_->Retire(slots); }
 
   void Post(uint64_t wr_id, unsigned int flags = IBV_SEND_SIGNALED,
             ibv_wr_opcode opcode = IBV_WR_SEND) {
@@ -68,14 +47,6 @@ class RequesterTest : public testing::Test, public PollTarget {
     completions.resize(cq_->Poll(64, completions.data()));
     return completions;
   }
-
-  ibv_context context_ = {};
-  CqLine line_ = {};
-  std::unique_ptr<AsyncEvents> events_;
-  std::unique_ptr<CompletionQueue> cq_;
-  FakeLink link_;
-  QpContext qp_;
-  std::unique_ptr<Requester> requester_;
 };
 
 // What needs no acknowledgement does not wait for a look at them.
