@@ -26,7 +26,7 @@ namespace rdma {
 class JointMemory {
  public:
   // Less is not worth a look at the peer.
-  static constexpr size_t kFewestBytes = 512 << 10;
+  static constexpr size_t kFewestBytes = 256 << 10;
   static constexpr absl::Duration kCheck = absl::Seconds(1);
 
   // REQUIRES: `memory` outlives this.

@@ -94,7 +94,7 @@ TEST_F(SizesTest, AttachmentsBack) {
 TEST_F(SizesTest, ManyLargeAttachmentsBothWays) {
   std::mt19937 random(5);
   for (int i = 0; i < 60; ++i) {
-    const size_t bytes = (size_t{512} << 10) + random() % (size_t{3} << 20);
+    const size_t bytes = (size_t{256} << 10) + random() % (size_t{3} << 20);
     ASSERT_OK(client_.Echo(0, bytes)) << bytes;
   }
 }

@@ -305,7 +305,7 @@ TEST_F(HostileReaderTest, WhatIsNotItsToReadIsDeclined) {
   EXPECT_EQ(Ask(from + Endpoint::kBufferBytes - 4095, rkey, kTo, kLkey, 4096),
             JointAnswer::kDeclined);
   EXPECT_EQ(Ask(from, rkey, kTo, kLkey, 0), JointAnswer::kDeclined);
-  EXPECT_EQ(Ask(from, rkey, kTo, kLkey, kJointPieceBytes + 1),
+  EXPECT_EQ(Ask(from, rkey, kTo, kLkey, kMostJointPieceBytes + 1),
             JointAnswer::kDeclined);
   EXPECT_EQ(victim_.device().DeregMr(local), 0);
   EXPECT_EQ(qp_->state, IBV_QPS_RTS);

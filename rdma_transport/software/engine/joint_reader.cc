@@ -37,7 +37,7 @@ void JointReader::Offer(uint32_t index, const SendWqe& wqe, const ibv_sge& sge,
     const uint64_t offset = detail->bytes_done;
     if (offset == wqe.byte_len) return;
     const auto bytes = static_cast<uint32_t>(
-        std::min<uint64_t>(kJointPieceBytes, wqe.byte_len - offset));
+        std::min<uint64_t>(PieceBytes(wqe.byte_len), wqe.byte_len - offset));
     slots_[i].piece = {index, offset, bytes};
     slots_[i].number = ++last_number_;
     SetState(i, State::kOffered);

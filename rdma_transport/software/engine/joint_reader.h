@@ -18,6 +18,7 @@
 
 #include <infiniband/verbs.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -37,6 +38,14 @@ class JointReader {
 
   // READs of less are over before the peer has seen an offer.
   static constexpr uint32_t kFewestBytes = 256 << 10;
+  // A quarter of the READ, in pages: an even number keeps both CPUs equally
+  // long, and few cost little to pass on (docs/large_messages.md).
+  static constexpr uint32_t PieceBytes(uint32_t read_bytes) {
+    constexpr uint64_t kPageBytes = 4096;
+    const uint64_t pages = (read_bytes + 4 * kPageBytes - 1) / (4 * kPageBytes);
+    return static_cast<uint32_t>(
+        std::min<uint64_t>(pages * kPageBytes, kMostJointPieceBytes));
+  }
 
   // REQUIRES: the QP is connected, and stays so.
   explicit JointReader(const QpContext* qp) : qp_(qp), link_(qp->link) {}

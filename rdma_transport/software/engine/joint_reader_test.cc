@@ -17,6 +17,7 @@ namespace {
 constexpr uint32_t kIndex = 5;
 constexpr uint64_t kRemote = 1 << 20;
 constexpr size_t kBytes = 4 << 20;
+constexpr size_t kPieceBytes = JointReader::PieceBytes(kBytes);
 
 class JointReaderTest : public testing::Test {
  protected:
@@ -107,13 +108,13 @@ TEST_F(JointReaderTest, OffersPiecesInOrderAndTellsThePeerOnce) {
   Offer();
   EXPECT_EQ(link_.sent_, 1u) << "one packet";
   EXPECT_EQ(board_.reading.load(), 1u);
-  EXPECT_EQ(detail_.bytes_done, kJointSlots * kJointPieceBytes);
+  EXPECT_EQ(detail_.bytes_done, kJointSlots * kPieceBytes);
   EXPECT_EQ(detail_.pieces_out, kJointSlots);
   for (uint32_t i = 0; i < kJointSlots; ++i) {
     const JointPiece& piece = board_.pieces[i];
-    EXPECT_EQ(piece.from.load(), kRemote + i * kJointPieceBytes);
-    EXPECT_EQ(piece.to.load(), sge_.addr + i * kJointPieceBytes);
-    EXPECT_EQ(piece.bytes.load(), kJointPieceBytes);
+    EXPECT_EQ(piece.from.load(), kRemote + i * kPieceBytes);
+    EXPECT_EQ(piece.to.load(), sge_.addr + i * kPieceBytes);
+    EXPECT_EQ(piece.bytes.load(), kPieceBytes);
     EXPECT_EQ(piece.rkey.load(), 77u);
     EXPECT_EQ(piece.lkey.load(), sge_.lkey);
   }
@@ -121,8 +122,23 @@ TEST_F(JointReaderTest, OffersPiecesInOrderAndTellsThePeerOnce) {
   EXPECT_EQ(Collect(), 1);
   Offer();
   EXPECT_EQ(link_.sent_, 1u);
-  EXPECT_EQ(board_.pieces[3].from.load(),
-            kRemote + kJointSlots * kJointPieceBytes);
+  EXPECT_EQ(board_.pieces[3].from.load(), kRemote + kJointSlots * kPieceBytes);
+}
+
+TEST_F(JointReaderTest, PiecesAreAQuarterOfTheReadUpToTheMost) {
+  constexpr uint32_t kFewest = JointReader::kFewestBytes;
+  EXPECT_EQ(JointReader::PieceBytes(kFewest), kFewest / 4);
+  EXPECT_EQ(JointReader::PieceBytes(kFewest + 1), kFewest / 4 + 4096);
+  EXPECT_EQ(JointReader::PieceBytes(1 << 20), 256u << 10);
+  EXPECT_EQ(JointReader::PieceBytes((1 << 20) + 1), kMostJointPieceBytes);
+  EXPECT_EQ(JointReader::PieceBytes(UINT32_MAX), kMostJointPieceBytes);
+
+  wqe_.byte_len = kFewest + 1;
+  Offer();
+  EXPECT_EQ(detail_.bytes_done, wqe_.byte_len);
+  EXPECT_EQ(detail_.pieces_out, 4u);
+  EXPECT_EQ(board_.pieces[3].bytes.load(),
+            kFewest + 1 - 3 * (kFewest / 4 + 4096));
 }
 
 TEST_F(JointReaderTest, OffersNothingToWhoSleeps) {
@@ -148,7 +164,7 @@ TEST_F(JointReaderTest, TakesBackTheNewestFirst) {
     const JointReader::Piece* const piece = reader_->TakeBack();
     ASSERT_NE(piece, nullptr);
     EXPECT_EQ(piece->index, kIndex);
-    EXPECT_EQ(piece->offset, (left - 1) * kJointPieceBytes);
+    EXPECT_EQ(piece->offset, (left - 1) * kPieceBytes);
     EXPECT_EQ(reader_->TakeBack(), piece) << "it stays until it is dropped";
     EXPECT_TRUE(IsWithdrawn(left - 1));
     reader_->Drop(piece);
@@ -169,7 +185,7 @@ TEST_F(JointReaderTest, WhatIsClaimedIsWaitedFor) {
   // The peer yielded: it is the reader's.
   const JointReader::Piece* const piece = reader_->TakeBack();
   ASSERT_NE(piece, nullptr);
-  EXPECT_EQ(piece->offset, kJointPieceBytes);
+  EXPECT_EQ(piece->offset, kPieceBytes);
   reader_->Drop(piece);
   EXPECT_EQ(reader_->TakeBack(), nullptr);
 }
@@ -195,6 +211,7 @@ TEST_F(JointReaderTest, AnAnswerIsToOneOffer) {
 // But for a peer that has not taken the last packet yet: it will look.
 TEST_F(JointReaderTest, TellsAgainAfterARest) {
   for (const uint64_t told : {1, 2, 2}) {
+    detail_.bytes_done = 0;
     Offer();
     EXPECT_EQ(board_.reading.load(), 1u);
     EXPECT_EQ(link_.sent_, told);

@@ -97,13 +97,14 @@ uint64_t ReadHelper::Take(uint32_t slot, uint64_t offer) const {
   }
   own.answers[slot].store(EncodeAnswer(number, answer),
                           std::memory_order_release);
-  return answer == JointAnswer::kDone ? copy.bytes : kJointPieceBytes;
+  return answer == JointAnswer::kDone ? copy.bytes : kMostJointPieceBytes;
 }
 
 // Whether the piece may be copied.
 bool ReadHelper::Prepare(Copy* copy) const {
   Link& link = *qp_->link;
-  if (link.PeerClosed() || copy->bytes == 0 || copy->bytes > kJointPieceBytes) {
+  if (link.PeerClosed() || copy->bytes == 0 ||
+      copy->bytes > kMostJointPieceBytes) {
     return false;
   }
   KeyRange& source = copy->source_range;
