@@ -358,6 +358,17 @@ TEST_F(HostileReaderTest, AnnouncementsOfNothingDoNotKeepItAtWork) {
   EXPECT_EQ(qp_->state, IBV_QPS_RTS);
 }
 
+// With an offer of garbage, and no more of them to come.
+TEST_F(HostileReaderTest, ALastOfferThatIsDeclinedDoesNotKeepItAtWork) {
+  board().reading = 0;
+  EXPECT_EQ(Ask(0, 0, 0, 0, 4096), JointAnswer::kDeclined);
+  ibv_wc completion;
+  for (int i = 0; i < 100; ++i) {
+    EXPECT_EQ(ibv_poll_cq(victim_.cq(), 1, &completion), 0);
+  }
+  EXPECT_FALSE(victim_.device().is_at_work(victim_.cq()));
+}
+
 // Memory of joint READs is not for peers to name.
 TEST_F(JointReadTest, GrantsNothingByAKeyOfTheRegion) {
   auto* const memory =

@@ -185,7 +185,8 @@ void QueuePair::Progress() {
   // Whoever has work of its own does that.
   if (helper_.active() && !context_.recv_cq->had_work()) [[unlikely]] {
     helper_.Help(budget_bytes);
-    SetBusy(&help_busy_, helper_.busy());
+    // The one that rests now does not come here again.
+    SetBusy(&help_busy_, helper_.active() && helper_.busy());
   }
   if (live_link_->hung_up() && !MoreToDeliver()) [[unlikely]] {
     EnterError(Farewell::kSilent);

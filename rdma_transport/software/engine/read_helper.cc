@@ -37,6 +37,8 @@ struct ReadHelper::Copy {
   }
 };
 
+constexpr uint32_t kFewestBytesCharged = 16 << 10;
+
 void ReadHelper::Help(uint64_t* budget_bytes) {
   busy_ = false;
   while (*budget_bytes != 0) {
@@ -97,7 +99,10 @@ uint64_t ReadHelper::Take(uint32_t slot, uint64_t offer) const {
   }
   own.answers[slot].store(EncodeAnswer(number, answer),
                           std::memory_order_release);
-  return answer == JointAnswer::kDone ? copy.bytes : kMostJointPieceBytes;
+  // A turn is not to be of thousands of short ones.
+  return answer == JointAnswer::kDone
+             ? std::max(copy.bytes, kFewestBytesCharged)
+             : kMostJointPieceBytes;
 }
 
 // Whether the piece may be copied.
