@@ -100,9 +100,8 @@ uint64_t ReadHelper::Take(uint32_t slot, uint64_t offer) const {
   own.answers[slot].store(EncodeAnswer(number, answer),
                           std::memory_order_release);
   // A turn is not to be of thousands of short ones.
-  return answer == JointAnswer::kDone
-             ? std::max(copy.bytes, kFewestBytesCharged)
-             : kMostJointPieceBytes;
+  return std::max(answer == JointAnswer::kDone ? copy.bytes : 0,
+                  kFewestBytesCharged);
 }
 
 // Whether the piece may be copied.
