@@ -348,13 +348,16 @@ void Connection::OnKeepaliveTimer() {
   const bool had_calls =
       std::exchange(keepalive_sequence_, next_sequence_) != next_sequence_ ||
       live_calls_ != 0 || waiting_frames() != 0;
+  const bool took_frames =
+      std::exchange(keepalive_completed_, send_queue_.completed()) !=
+      send_queue_.completed();
   if (received_frames_ != keepalive_frames_) {
     keepalive_frames_ = received_frames_;
-    sign_wanted_ = false;
+    sign_wanted_ = takes_nothing_ = false;
     return ScheduleKeepalive(asks_rarely_ ? kRarely * options_.keepalive_time
                                           : options_.keepalive_time);
   }
-  if (sign_wanted_) {
+  if (sign_wanted_ || (takes_nothing_ && !took_frames)) {
     return Close(absl::UnavailableError(
         absl::StrCat("keepalive watchdog timeout: ", peer_name_,
                      " was asked for a sign of life, and gave none within ",
@@ -366,7 +369,9 @@ void Connection::OnKeepaliveTimer() {
     return ScheduleKeepalive((kRarely - 1) * options_.keepalive_time);
   }
   // Where the peer has not even left a credit for it, it owes a sign anyway.
-  // Where there is no room to ask, that is not its fault.
+  // Where there is no room to ask, it is either slow or takes nothing any more,
+  // which the next look tells.
+  takes_nothing_ = !HasSendRoom(1) && !send_queue_.empty();
   if (!send_credits_.CanSendCredits()) {
     sign_wanted_ = true;
   } else if (HasSendRoom(1)) {

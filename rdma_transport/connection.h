@@ -554,10 +554,12 @@ class Connection final : public PolledConnection,
   uint64_t shrink_frames_ = 0;
   uint64_t completion_frames_ = 0;  // frames() when a send completed
   uint64_t received_credit_frames_ = 0;
-  uint64_t keepalive_frames_ = 0;    // received_frames_ at the last look
-  uint32_t keepalive_sequence_ = 1;  // next_sequence_ then
-  bool sign_wanted_ = false;         // from the peer, since then
-  bool answer_due_ = false;          // to a peer that wants a sign
+  uint64_t keepalive_frames_ = 0;     // received_frames_ at the last look
+  uint32_t keepalive_sequence_ = 1;   // next_sequence_ then
+  uint64_t keepalive_completed_ = 0;  // send_queue_.completed() then
+  bool sign_wanted_ = false;          // from the peer, since then
+  bool takes_nothing_ = false;        // and there was no room to ask it then
+  bool answer_due_ = false;           // to a peer that wants a sign
   RecycledQueue<QueuedFrame> queue_;
   bool queued_lately_ = false;  // since the shrink timer's last look
   // What calls' windows are to grow by once there are credits, by handle: one

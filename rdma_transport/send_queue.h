@@ -59,6 +59,8 @@ class SendQueue {
   bool HasRoom(uint32_t count) const { return next_ + count <= end_; }
   uint32_t used() const { return static_cast<uint32_t>(next_ - oldest_); }
   bool empty() const { return next_ == oldest_; }
+  // How many ever have.
+  uint64_t completed() const { return oldest_; }
   // Whether nothing posted so far tells of the newest entries' completion.
   bool ends_unsignaled() const { return unsignaled_ > 0; }
 

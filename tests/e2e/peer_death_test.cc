@@ -3,10 +3,13 @@
 // Method: peer processes that get SIGKILL at moments spread over the time that
 // large transfers take, and SIGSTOP.
 #include <cstdint>
+#include <latch>
 #include <random>
 #include <string>
 #include <thread>
+#include <vector>
 
+#include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "gtest/gtest.h"
@@ -199,6 +202,41 @@ TEST(KeepaliveTest, ACallWithoutADeadlineOnAStoppedServerEnds) {
                       rpc::StatusCode::UNAVAILABLE) ||
               HasCode(client.Echo(10, 0, kKeepaliveTime * 10),
                       rpc::StatusCode::DEADLINE_EXCEEDED));
+  server.Continue();
+  EXPECT_OK(client.Echo(10));
+}
+
+// The send queue is full of frames that it does not take, and credits are left:
+// there is no room to ask for a sign of life.
+TEST(KeepaliveTest, ManyCallsOnAStoppedServerEnd) {
+  constexpr int kCallers = 450;
+  PeerProcess server = PeerProcess::Serve();
+  ASSERT_TRUE(server.ok()) << server.address();
+  const Client client(server.address(), kKeepaliveArguments);
+  std::vector<rpc::Status> statuses(kCallers);
+  std::latch warm(kCallers);
+  absl::Notification stopped;
+  std::vector<std::thread> callers;
+  callers.reserve(kCallers);
+  for (rpc::Status& status : statuses) {
+    callers.emplace_back([&] {
+      for (int i = 0; i < 20; ++i) {
+        status = client.Echo(10, 0, absl::Minutes(1));
+      }
+      warm.count_down();
+      stopped.WaitForNotification();
+      if (status.ok()) status = client.Echo(10, 0, absl::Minutes(1));
+    });
+  }
+  warm.wait();
+  server.Stop();
+  const absl::Time start = absl::Now();
+  stopped.Notify();
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_LT(absl::Now() - start, absl::Seconds(30));
+  for (const rpc::Status& status : statuses) {
+    EXPECT_TRUE(HasCode(status, rpc::StatusCode::UNAVAILABLE));
+  }
   server.Continue();
   EXPECT_OK(client.Echo(10));
 }
