@@ -369,9 +369,6 @@ void Connection::OnKeepaliveTimer() {
     return ScheduleKeepalive((kRarely - 1) * options_.keepalive_time);
   }
   // Where the peer has not even left a credit for it, it owes a sign anyway.
-  // Where there is no room to ask, it is either slow or takes nothing any more,
-  // which the next look tells.
-  takes_nothing_ = !HasSendRoom(1) && !send_queue_.empty();
   if (!send_credits_.CanSendCredits()) {
     sign_wanted_ = true;
   } else if (HasSendRoom(1)) {
@@ -381,6 +378,9 @@ void Connection::OnKeepaliveTimer() {
     out.fields.flags = kWantAnswer;
     out.signaled = true;
     (void)PostEager(out, out.prefix_bytes());
+  } else {
+    // It is either slow or takes nothing any more: the next look tells.
+    takes_nothing_ = !send_queue_.empty();
   }
   if (state_ == State::kUp) ScheduleKeepalive(options_.keepalive_timeout);
 }

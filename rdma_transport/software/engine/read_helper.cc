@@ -37,6 +37,7 @@ struct ReadHelper::Copy {
   }
 };
 
+// Of a turn's budget: a turn is not to be of thousands of short pieces.
 constexpr uint32_t kFewestBytesCharged = 16 << 10;
 
 void ReadHelper::Help(uint64_t* budget_bytes) {
@@ -99,7 +100,6 @@ uint64_t ReadHelper::Take(uint32_t slot, uint64_t offer) const {
   }
   own.answers[slot].store(EncodeAnswer(number, answer),
                           std::memory_order_release);
-  // A turn is not to be of thousands of short ones.
   return std::max(answer == JointAnswer::kDone ? copy.bytes : 0,
                   kFewestBytesCharged);
 }
