@@ -272,8 +272,6 @@ class Connection final : public PolledConnection,
     bool of_ring = false;  // fronts_'s next
   };
   Front FrontOf(const rpc::Buffer& buffer, size_t bytes);
-  // Whether it is ours, with so much room in front to write to.
-  bool HasRoomInFront(const rpc::Buffer& buffer, size_t bytes) const;
   // These return as SendData does, and so does Submit.
   bool SendAnyData(Call& call, rpc::OutgoingFrame& frame);
   bool SendNow(Call& call, rpc::OutgoingFrame& frame);

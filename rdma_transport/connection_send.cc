@@ -332,7 +332,7 @@ bool Connection::SendRegistered(FrameKind kind, Call& call,
 // Where so many bytes can be written that are sent with `buffer` as it is.
 Connection::Front Connection::FrontOf(const rpc::Buffer& buffer, size_t bytes) {
   RegisteredMemory& memory = poller_->context().memory();
-  if (HasRoomInFront(buffer, bytes)) {
+  if (memory.HasRoomInFront(buffer, bytes)) {
     return {const_cast<std::byte*>(buffer.data()) - bytes, /*of_ring=*/false};
   }
   if (!memory.Owns(buffer) || buffer.size() < kFewestGathered ||
@@ -344,17 +344,13 @@ Connection::Front Connection::FrontOf(const rpc::Buffer& buffer, size_t bytes) {
   return {front, /*of_ring=*/front != nullptr};
 }
 
-bool Connection::HasRoomInFront(const rpc::Buffer& buffer, size_t bytes) const {
-  return poller_->context().memory().Owns(buffer) &&
-         buffer.headroom() >= bytes && buffer.block()->unique();
-}
-
 // A message in a buffer of ours, with room in front for everything else: the
 // frame is complete where it lies.
 bool Connection::GatherInPlace(Outgoing& out, size_t front_bytes, ibv_sge* sge,
                                SendEntry* holds) {
   if (!out.attachment.empty() || !out.message.is_one_buffer() ||
-      !HasRoomInFront(out.message.only(), front_bytes)) {
+      !poller_->context().memory().HasRoomInFront(out.message.only(),
+                                                  front_bytes)) {
     return false;
   }
   rpc::Buffer message = out.message.TakeOnly();

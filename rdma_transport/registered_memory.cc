@@ -21,8 +21,13 @@ constexpr size_t kSmallestSlabBytes = size_t{256} << 10;
 // at most.
 constexpr size_t kJointArenaUnit = size_t{4} << 20;
 constexpr size_t kMostJointArenas = 256;
-// Where the system gave none.
+// Where the system gave none, or a peer does not stop writing.
 constexpr absl::Duration kJointRetry = absl::Seconds(10);
+// A peer delays the end of what it writes to by 200 ms each (the software
+// device's kRevokeLimitNs). So many, and the rest waits for the next time.
+constexpr int kMostFailedFrees = 3;
+// Of one who presses for the bytes. Making 256 MiB takes a fifth of that.
+constexpr absl::Duration kJointWait = absl::Seconds(1);
 
 // A larger buffer would be out of the cache before it is written to.
 constexpr size_t kMostTakenBack = size_t{16} << 10;
@@ -97,12 +102,12 @@ RegisteredMemory::RegisteredMemory(ProtectionDomain* pd, uint64_t budget_bytes)
       next_arena_bytes_(kFirstArenaBytes) {}
 
 RegisteredMemory::~RegisteredMemory() {
-  std::thread maker;
+  std::thread worker;
   {
     absl::MutexLock lock(&mutex_);
-    maker.swap(joint_maker_);
+    worker.swap(joint_worker_);
   }
-  if (maker.joinable()) maker.join();
+  if (worker.joinable()) worker.join();
   absl::MutexLock lock(&mutex_);
   GiveUpSpares(nullptr);
   for (SizeClass& size_class : classes_) {
@@ -112,6 +117,13 @@ RegisteredMemory::~RegisteredMemory() {
       delete slab;
     }
   }
+}
+
+bool RegisteredMemory::HasRoomInFront(const rpc::Buffer& buffer,
+                                      size_t bytes) const {
+  return Owns(buffer) && buffer.headroom() >= bytes &&
+         static_cast<Block*>(buffer.block())->slab != nullptr &&
+         buffer.block()->unique();
 }
 
 ibv_mr* RegisteredMemory::MrOf(const rpc::Buffer& buffer) {
@@ -161,48 +173,114 @@ absl::StatusOr<rpc::Buffer> RegisteredMemory::AllocateJoint(uint64_t owner,
 }
 
 void RegisteredMemory::StartMakingJoint(uint64_t owner, size_t bytes) {
-  if (joint_for_ != kShared || absl::Now() < joint_not_before_) return;
+  if (joint_works_ || absl::Now() < no_joint_before_) return;
   const uint64_t limit = budget_bytes_ / 2;
   if (registered_bytes_ + bytes > limit) ReleaseFreeArenas(owner);
-  if (registered_bytes_ + bytes > limit || joint_arenas_ == kMostJointArenas) {
-    return;
+  uint64_t released_bytes = 0;
+  size_t released = 0;
+  if (MayFreeReleased()) {
+    released = released_.size();
+    for (const auto& region : released_) released_bytes += region->size();
   }
-  if (joint_maker_.joinable()) joint_maker_.join();  // it has done its work
-  try {
-    joint_maker_ = std::thread([this, bytes] { MakeJoint(bytes); });
-  } catch (const std::system_error&) {
-    joint_not_before_ = absl::Now() + kJointRetry;
-    return;
+  if (registered_bytes_ - released_bytes + bytes <= limit &&
+      joint_arenas_ - released < kMostJointArenas) {
+    joint_for_ = owner;
+    joint_bytes_ = bytes;
   }
-  joint_for_ = owner;
-  registered_bytes_ += bytes;
-  ++joint_arenas_;
+  StartJointWork();
 }
 
-void RegisteredMemory::MakeJoint(size_t bytes) {
+bool RegisteredMemory::MayFreeReleased() const {
+  return !released_.empty() && absl::Now() >= no_free_before_;
+}
+
+bool RegisteredMemory::HasJointWork() const {
+  return joint_for_ != kShared || MayFreeReleased();
+}
+
+void RegisteredMemory::StartJointWork() {
+  if (joint_works_ || !HasJointWork()) return;
+  if (joint_worker_.joinable()) joint_worker_.join();  // it is on its way out
+  try {
+    joint_worker_ = std::thread([this] { DoJointWork(); });
+    joint_works_ = true;
+  } catch (const std::system_error&) {
+    joint_for_ = kShared;
+    no_joint_before_ = absl::Now() + kJointRetry;
+  }
+}
+
+void RegisteredMemory::DoJointWork() {
   pthread_setname_np(pthread_self(), "verbena-memory");
   // Whatever the driver's, which may be a real-time one.
   const sched_param normal = {};
   pthread_setschedparam(pthread_self(), SCHED_OTHER, &normal);
+  absl::MutexLock lock(&mutex_);
+  while (HasJointWork()) {
+    FreeReleased();
+    if (joint_for_ != kShared) MakeJoint();
+  }
+  joint_works_ = false;
+}
+
+void RegisteredMemory::FreeReleased() {
+  std::vector<std::unique_ptr<MemoryRegion>> failed;
+  while (MayFreeReleased() && failed.size() < kMostFailedFrees) {
+    std::unique_ptr<MemoryRegion> region = std::move(released_.back());
+    released_.pop_back();
+    const size_t bytes = region->size();
+    mutex_.Unlock();
+    const bool freed = region->Free() == 0;
+    mutex_.Lock();
+    if (!freed) {
+      failed.push_back(std::move(region));
+      continue;
+    }
+    registered_bytes_ -= bytes;
+    --joint_arenas_;
+  }
+  if (failed.empty()) return;
+  released_.insert(released_.begin(), std::move_iterator(failed.begin()),
+                   std::move_iterator(failed.end()));
+  no_free_before_ = absl::Now() + kJointRetry;
+}
+
+void RegisteredMemory::MakeJoint() {
+  const size_t bytes = joint_bytes_;
+  // Not where what was released is still there.
+  if (joint_for_ == kRetired || registered_bytes_ + bytes > budget_bytes_ / 2 ||
+      joint_arenas_ == kMostJointArenas) {
+    joint_for_ = kShared;
+    return;
+  }
+  registered_bytes_ += bytes;
+  ++joint_arenas_;
+  mutex_.Unlock();
   absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
       MemoryRegion::Create(pd_, bytes, access_, MemoryUse::kJointReads);
-  {
-    absl::MutexLock lock(&mutex_);
-    if (!region.ok()) joint_not_before_ = absl::Now() + kJointRetry;
-    if (region.ok() && joint_for_ != kRetired) {
-      AddArena(*std::move(region), std::exchange(joint_for_, kShared));
-      return;
-    }
+  mutex_.Lock();
+  const uint64_t owner = std::exchange(joint_for_, kShared);
+  if (!region.ok()) {
+    no_joint_before_ = absl::Now() + kJointRetry;
+    registered_bytes_ -= bytes;
+    --joint_arenas_;
+  } else if (owner == kRetired) {
+    released_.push_back(*std::move(region));
+  } else {
+    AddArena(*std::move(region), owner);
   }
-  region = absl::CancelledError();  // gone before its bytes are others'
-  absl::MutexLock lock(&mutex_);
-  joint_for_ = kShared;
-  registered_bytes_ -= bytes;
-  --joint_arenas_;
+}
+
+bool RegisteredMemory::WaitForJointWork() {
+  if (joint_for_ != kShared) joint_for_ = kRetired;  // nobody uses that yet
+  StartJointWork();
+  if (!joint_works_) return false;
+  const auto done = +[](bool* works) { return !*works; };
+  mutex_.AwaitWithTimeout(absl::Condition(done, &joint_works_), kJointWait);
+  return true;
 }
 
 void RegisteredMemory::ReleaseJoint(uint64_t owner) {
-  std::vector<std::unique_ptr<MemoryRegion>> released;  // without the lock
   absl::MutexLock lock(&mutex_);
   if (joint_for_ == owner) joint_for_ = kRetired;
   for (auto it = arenas_.begin(); it != arenas_.end();) {
@@ -214,7 +292,7 @@ void RegisteredMemory::ReleaseJoint(uint64_t owner) {
     if (arena.owner == owner) Retire(arena);
     ++it;
   }
-  released.swap(released_);
+  StartJointWork();
 }
 
 void RegisteredMemory::Retire(Arena& arena) {
@@ -333,7 +411,6 @@ RegisteredMemory::Block* RegisteredMemory::NewRunBlock(const Run& run) {
 void RegisteredMemory::Return(Block* block) {
   if (KeepAsSpare(block)) return;
   std::function<void()> unused;
-  std::vector<std::unique_ptr<MemoryRegion>> released;
   {
     absl::MutexLock lock(&mutex_);
     if (block->slab != nullptr) {
@@ -345,9 +422,7 @@ void RegisteredMemory::Return(Block* block) {
     if (--live_blocks_ == 0 && when_unused_ != nullptr) {
       unused = std::exchange(when_unused_, nullptr);
     }
-    released.swap(released_);
   }
-  released.clear();                 // it may take its time
   if (unused != nullptr) unused();  // *this may be gone
 }
 
@@ -388,7 +463,7 @@ void RegisteredMemory::ReturnToSlab(Block* block) {
 
 absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
   bytes = RoundUp(bytes, kPageBytes);
-  for (;;) {
+  for (bool has_waited = false;;) {
     Run run;
     if (FindFreeRun(kShared, bytes, &run)) return run;
     if (growing_) {
@@ -398,18 +473,12 @@ absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
       continue;
     }
     if (registered_bytes_ + bytes > budget_bytes_) {
-      if (joint_for_ != kShared) {
-        // What is being made is not in use: its maker gives it back.
-        joint_for_ = kRetired;
-        const auto made = +[](uint64_t* owner) { return *owner == kShared; };
-        mutex_.Await(absl::Condition(made, &joint_for_));
-        continue;
-      }
       // What is kept for the next time is given up first.
       GiveUpSpares(nullptr);
       ReleaseEmptySlabs();
       if (FindFreeRun(kShared, bytes, &run)) return run;
       ReleaseFreeArenas();
+      if (!std::exchange(has_waited, true) && WaitForJointWork()) continue;
     }
     // Others may take of what it adds before this one does.
     if (absl::Status status = Grow(bytes); !status.ok()) return status;
@@ -454,6 +523,7 @@ void RegisteredMemory::GiveRun(const Run& run) {
   InsertFree(merged);
   if (run.arena->owner == kRetired && run.arena->used_bytes == 0) {
     ReleaseArena(arenas_.find(run.arena->region->data()));
+    StartJointWork();
   }
 }
 
@@ -532,16 +602,17 @@ void RegisteredMemory::ReleaseFreeArenas(uint64_t owner) {
     }
     it = ReleaseArena(it);
   }
-  // Before others are made in their place.
-  released_.clear();
 }
 
 RegisteredMemory::ArenaMap::iterator RegisteredMemory::ReleaseArena(
     ArenaMap::iterator arena) {
   EraseFree(free_by_address_.find(arena->first));
-  registered_bytes_ -= arena->second->region->size();
-  joint_arenas_ -= arena->second->owner != kShared;
-  released_.push_back(std::move(arena->second->region));
+  std::unique_ptr<MemoryRegion>& region = arena->second->region;
+  if (arena->second->owner == kShared) {
+    registered_bytes_ -= region->size();
+  } else {
+    released_.push_back(std::move(region));
+  }
   return arenas_.erase(arena);
 }
 

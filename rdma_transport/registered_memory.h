@@ -17,7 +17,8 @@
 // Arenas are added on demand, each larger than the one before, by the thread
 // that needs one and while others go on with what there is; a wholly free one
 // is given back when the budget presses. Of each of the smaller size classes a
-// few spare buffers come and go without the lock. Thread-safe.
+// few spare buffers come and go without the lock. What peers write to (joint
+// memory) is made and given back by a thread of its own. Thread-safe.
 #ifndef VERBENA_RDMA_TRANSPORT_REGISTERED_MEMORY_H_
 #define VERBENA_RDMA_TRANSPORT_REGISTERED_MEMORY_H_
 
@@ -71,7 +72,8 @@ class RegisteredMemory {
   // registered.
   absl::StatusOr<rpc::Buffer> AllocateJoint(uint64_t owner, size_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives the arenas of that back, those in use with their last buffer.
+  // Gives the arenas of that back, those in use with their last buffer. What a
+  // peer does not stop writing to stays in the budget until it does.
   void ReleaseJoint(uint64_t owner) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Lets go of a buffer that was sent, whatever became of that. Where CPUs of
@@ -84,6 +86,10 @@ class RegisteredMemory {
   bool Owns(const rpc::Buffer& buffer) const {
     return buffer.block() != nullptr && buffer.block()->domain() == this;
   }
+  // Whether `bytes` in front of it are nobody else's and of its region, to be
+  // written and sent with it. A slice of a large one has none: that may be
+  // joint memory, where a peer could still write to them.
+  bool HasRoomInFront(const rpc::Buffer& buffer, size_t bytes) const;
   // REQUIRES: Owns(buffer) of some RegisteredMemory.
   static ibv_mr* MrOf(const rpc::Buffer& buffer);
   static uint32_t LkeyOf(const rpc::Buffer& buffer) {
@@ -157,7 +163,17 @@ class RegisteredMemory {
   absl::Status Grow(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartMakingJoint(uint64_t owner, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void MakeJoint(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has a thread do what there is to do, unless one does.
+  void StartJointWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool HasJointWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayFreeReleased() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void DoJointWork() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Both let go of the lock meanwhile.
+  void FreeReleased() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void MakeJoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets go of the lock until it is done, for a while at most. False: there was
+  // nothing to wait for.
+  bool WaitForJointWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of its size, which is accounted for.
   void AddArena(std::unique_ptr<MemoryRegion> region, uint64_t owner)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -194,13 +210,17 @@ class RegisteredMemory {
       ABSL_GUARDED_BY(mutex_);
   std::array<SizeClass, kClasses> classes_ ABSL_GUARDED_BY(mutex_);
   uint64_t registered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  size_t joint_arenas_ ABSL_GUARDED_BY(mutex_) = 0;  // being made included
-  // Whose is being made, by the thread; kShared: nobody's.
-  uint64_t joint_for_ ABSL_GUARDED_BY(mutex_) = kShared;
-  std::thread joint_maker_ ABSL_GUARDED_BY(mutex_);
-  absl::Time joint_not_before_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  // To be deregistered where nobody waits for the lock.
+  // Being made, and of released_, included, as in registered_bytes_.
+  size_t joint_arenas_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::thread joint_worker_ ABSL_GUARDED_BY(mutex_);
+  bool joint_works_ ABSL_GUARDED_BY(mutex_) = false;
+  // Its work: what is to be freed, and at the end what was not tried yet.
   std::vector<std::unique_ptr<MemoryRegion>> released_ ABSL_GUARDED_BY(mutex_);
+  absl::Time no_free_before_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  // And whose is to be made (kShared: nobody's), and how much.
+  uint64_t joint_for_ ABSL_GUARDED_BY(mutex_) = kShared;
+  size_t joint_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time no_joint_before_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   size_t next_arena_bytes_ ABSL_GUARDED_BY(mutex_);
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t live_blocks_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -57,16 +57,19 @@ uint64_t MemoryRegion::TotalBytes() {
 }
 
 MemoryRegion::~MemoryRegion() {
-  const int error = device_->DeregMr(mr_);
-  if (error == 0) {
-    total_bytes.fetch_sub(size_, std::memory_order_relaxed);
-    device_->FreeMemory(data_, size_);
-    return;
-  }
+  if (mr_ == nullptr) return;
   // The device may reach it still, and so may a peer that writes to it.
   LogIfFailed(
       absl::StrCat("ibv_dereg_mr (its ", size_, " bytes stay allocated)"),
-      error);
+      Free());
+}
+
+int MemoryRegion::Free() {
+  if (const int error = device_->DeregMr(mr_); error != 0) return error;
+  mr_ = nullptr;
+  total_bytes.fetch_sub(size_, std::memory_order_relaxed);
+  device_->FreeMemory(data_, size_);
+  return 0;
 }
 
 absl::StatusOr<std::unique_ptr<MemoryWindow>> MemoryWindow::Create(

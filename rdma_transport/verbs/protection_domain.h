@@ -55,6 +55,10 @@ class MemoryRegion {
   // in the log says so.
   ~MemoryRegion();
 
+  // Deregisters and frees it ahead of the destructor. 0, or an errno value of
+  // ibv_dereg_mr(3): a later try may succeed. In no case may it be used again.
+  int Free();
+
   // Of all regions of the process that there are. Any thread.
   static uint64_t TotalBytes();
 
@@ -72,7 +76,7 @@ class MemoryRegion {
       : device_(device), mr_(mr), data_(data), size_(size) {}
 
   Device* const device_;
-  ibv_mr* const mr_;
+  ibv_mr* mr_;  // null: freed
   std::byte* const data_;
   const size_t size_;
 };

@@ -92,6 +92,7 @@ ibv_mr* FakeDevice::RegMr(ibv_pd* pd, void* addr, size_t length, int) {
 }
 
 int FakeDevice::DeregMr(ibv_mr* mr) {
+  if (on_dereg_mr_ != nullptr) on_dereg_mr_();
   if (const int error = dereg_mr_error_) return error;
   --live_regions_;
   delete mr;

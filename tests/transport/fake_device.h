@@ -39,8 +39,9 @@ class FakeDevice final : public Device {
   // until told otherwise. Negative: never.
   void FailRegMrAfter(int count) { reg_mr_left_ = count; }
   void FailPostAfter(int count) { post_left_ = count; }
-  // Called at the start of each registration.
+  // Called at the start of each registration (deregistration).
   void OnRegMr(std::function<void()> hook) { on_reg_mr_ = std::move(hook); }
+  void OnDeregMr(std::function<void()> hook) { on_dereg_mr_ = std::move(hook); }
   // What DeregMr returns, and does nothing where that is not 0.
   void FailDeregMr(int error) { dereg_mr_error_ = error; }
 
@@ -94,6 +95,7 @@ class FakeDevice final : public Device {
   ibv_context context_ = {};
   ibv_device_attr attributes_ = {};
   std::function<void()> on_reg_mr_;
+  std::function<void()> on_dereg_mr_;
   std::atomic<int> reg_mr_left_{-1};
   std::atomic<int> post_left_{-1};
   std::atomic<int> dereg_mr_error_{0};

@@ -38,5 +38,21 @@ TEST(MemoryRegionTest, KeepsMemoryThatTheDeviceDoesNotLetGo) {
   if (device.live_bytes() != 0) device.FreeMemory(memory, kBytes);
 }
 
+TEST(MemoryRegionTest, MayBeFreedLater) {
+  FakeDevice device;
+  auto pd = *ProtectionDomain::Create(&device);
+  auto region = *MemoryRegion::Create(pd.get(), kBytes, IBV_ACCESS_LOCAL_WRITE);
+  const uint64_t bytes = MemoryRegion::TotalBytes();
+  device.FailDeregMr(EBUSY);
+  EXPECT_EQ(region->Free(), EBUSY);
+  EXPECT_EQ(MemoryRegion::TotalBytes(), bytes);
+  device.FailDeregMr(0);
+  EXPECT_EQ(region->Free(), 0);
+  EXPECT_EQ(device.live_bytes(), 0);
+  EXPECT_EQ(MemoryRegion::TotalBytes(), bytes - kBytes);
+  region.reset();  // has nothing left to free
+  EXPECT_EQ(MemoryRegion::TotalBytes(), bytes - kBytes);
+}
+
 }  // namespace
 }  // namespace rdma::testing

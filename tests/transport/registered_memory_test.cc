@@ -6,6 +6,8 @@
 #include "rdma_transport/registered_memory.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstring>
 #include <map>
@@ -428,9 +430,45 @@ TEST(RegisteredMemoryTest, ThreadsTakeAndGiveBackEachOthersBuffers) {
   EXPECT_LE(fake->memory().registered_bytes(), 64 * kMiB);
 }
 
+TEST(RegisteredMemoryTest, RoomInFrontIsOneOwnersAndNoPeers) {
+  constexpr size_t kFront = 64;
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  RegisteredMemory& memory = fake->memory();
+  const rpc::Buffer small = Take(*fake, 1000);
+  EXPECT_TRUE(memory.HasRoomInFront(small, kFront));
+  EXPECT_FALSE(memory.HasRoomInFront(small, small.headroom() + 1));
+  EXPECT_FALSE(memory.HasRoomInFront(rpc::Buffer::FromHeap(100), 0));
+  EXPECT_FALSE(memory.HasRoomInFront(rpc::Buffer(), 0));
+  rpc::Buffer joint;
+  while (joint.empty()) {
+    absl::StatusOr<rpc::Buffer> buffer = memory.AllocateJoint(1, kMiB);
+    if (buffer.ok()) joint = *std::move(buffer);
+  }
+  joint.remove_prefix(kFront);
+  EXPECT_EQ(joint.headroom(), kFront);
+  EXPECT_FALSE(memory.HasRoomInFront(joint, kFront)) << "the peer writes there";
+  const rpc::Buffer shared = small;
+  EXPECT_FALSE(memory.HasRoomInFront(small, kFront));
+}
+
 // ---- Memory for joint reads.
 
-// It is made by a thread of its own.
+// It is made, and given back, by a thread of its own.
+void ExpectLiveRegions(FakeMemory& fake, int count) {
+  for (int i = 0; i < 10'000 && fake.device().live_regions() != count; ++i) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(fake.device().live_regions(), count);
+}
+
+void ExpectRegisteredBytes(FakeMemory& fake, uint64_t bytes) {
+  for (int i = 0; i < 10'000 && fake.memory().registered_bytes() != bytes;
+       ++i) {
+    absl::SleepFor(absl::Milliseconds(1));
+  }
+  EXPECT_EQ(fake.memory().registered_bytes(), bytes);
+}
+
 rpc::Buffer TakeJoint(FakeMemory& fake, uint64_t owner, size_t bytes) {
   for (int i = 0; i < 10'000; ++i) {
     absl::StatusOr<rpc::Buffer> buffer =
@@ -478,13 +516,62 @@ TEST(JointMemoryTest, WhatIsReleasedGoesWithItsLastBuffer) {
   first.reset();
   EXPECT_EQ(fake->memory().registered_bytes(), registered);
   second.reset();
-  EXPECT_EQ(fake->memory().registered_bytes(), registered / 2);
+  ExpectRegisteredBytes(*fake, registered / 2);
   EXPECT_EQ(fake->device().live_regions(), 1);
   // What is not in use goes at once.
   TakeJoint(*fake, 3, 8 * kMiB).reset();
   EXPECT_EQ(fake->device().live_regions(), 2);
   fake->memory().ReleaseJoint(3);
-  EXPECT_EQ(fake->device().live_regions(), 1);
+  ExpectLiveRegions(*fake, 1);
+}
+
+// Deregistering waits for a peer that is stopped while it writes.
+TEST(JointMemoryTest, NobodyWaitsForAPeerThatWrites) {
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  absl::Notification all_done;
+  std::atomic<bool> waited_in_vain = false;
+  rpc::Buffer last = TakeJoint(*fake, 1, 4 * kMiB);
+  TakeJoint(*fake, 1, 4 * kMiB).reset();
+  EXPECT_EQ(fake->device().live_regions(), 2);
+  fake->device().OnDeregMr([&] {
+    if (!all_done.WaitForNotificationWithTimeout(absl::Seconds(10))) {
+      waited_in_vain = true;
+    }
+  });
+  fake->memory().ReleaseJoint(1);
+  last.reset();
+  EXPECT_EQ(Take(*fake, 4 * kMiB).size(), 4 * kMiB);
+  EXPECT_EQ(fake->memory().registered_bytes(), 12 * kMiB) << "still there";
+  all_done.Notify();
+  ExpectRegisteredBytes(*fake, 4 * kMiB);
+  EXPECT_FALSE(waited_in_vain);
+}
+
+// Nor more than a second where what it holds is wanted, and that once.
+TEST(JointMemoryTest, WhatAPeerHoldsStaysInTheBudget) {
+  constexpr int kArenas = 8;
+  const auto fake = FakeMemory::Create(64 * kMiB);
+  {
+    std::vector<rpc::Buffer> held;
+    for (int i = 0; i < kArenas; ++i) {
+      held.push_back(TakeJoint(*fake, 1, 4 * kMiB));
+    }
+  }
+  std::atomic<int> tries = 0;
+  fake->device().OnDeregMr([&] { ++tries; });
+  fake->device().FailDeregMr(EBUSY);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(fake->memory().Allocate(64 * kMiB).status().code(),
+              absl::StatusCode::kResourceExhausted);
+    EXPECT_EQ(fake->memory().registered_bytes(), 32 * kMiB);
+  }
+  EXPECT_EQ(tries, 3) << "of the others it is not to be expected either";
+  EXPECT_EQ(Take(*fake, 32 * kMiB).size(), 32 * kMiB) << "there is the rest";
+  // Nor is more made in their place.
+  EXPECT_FALSE(fake->memory().AllocateJoint(2, 4 * kMiB).ok());
+  absl::SleepFor(absl::Milliseconds(50));
+  EXPECT_EQ(fake->device().live_regions(), kArenas + 1);
+  fake->device().FailDeregMr(0);  // it ends, and so does this memory
 }
 
 TEST(JointMemoryTest, HalfOfTheBudgetIsLeftToOthers) {
@@ -554,7 +641,7 @@ TEST(JointMemoryTest, IsMadeForManyAndGivenBackWhenTheyEnd) {
   EXPECT_FALSE(joint.StaysInUse());
   EXPECT_EQ(fake->device().live_regions(), 1) << "it is in use";
   buffer.reset();
-  EXPECT_EQ(fake->device().live_regions(), 0);
+  ExpectLiveRegions(*fake, 0);
 }
 
 }  // namespace
