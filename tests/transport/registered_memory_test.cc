@@ -527,9 +527,9 @@ TEST(JointMemoryTest, WhatIsReleasedGoesWithItsLastBuffer) {
 
 // Deregistering waits for a peer that is stopped while it writes.
 TEST(JointMemoryTest, NobodyWaitsForAPeerThatWrites) {
-  const auto fake = FakeMemory::Create(64 * kMiB);
   absl::Notification all_done;
   std::atomic<bool> waited_in_vain = false;
+  const auto fake = FakeMemory::Create(64 * kMiB);
   rpc::Buffer last = TakeJoint(*fake, 1, 4 * kMiB);
   TakeJoint(*fake, 1, 4 * kMiB).reset();
   EXPECT_EQ(fake->device().live_regions(), 2);
@@ -550,6 +550,7 @@ TEST(JointMemoryTest, NobodyWaitsForAPeerThatWrites) {
 // Nor more than a second where what it holds is wanted, and that once.
 TEST(JointMemoryTest, WhatAPeerHoldsStaysInTheBudget) {
   constexpr int kArenas = 8;
+  std::atomic<int> tries = 0;
   const auto fake = FakeMemory::Create(64 * kMiB);
   {
     std::vector<rpc::Buffer> held;
@@ -557,7 +558,6 @@ TEST(JointMemoryTest, WhatAPeerHoldsStaysInTheBudget) {
       held.push_back(TakeJoint(*fake, 1, 4 * kMiB));
     }
   }
-  std::atomic<int> tries = 0;
   fake->device().OnDeregMr([&] { ++tries; });
   fake->device().FailDeregMr(EBUSY);
   for (int i = 0; i < 3; ++i) {
