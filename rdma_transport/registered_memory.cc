@@ -21,12 +21,12 @@ constexpr size_t kSmallestSlabBytes = size_t{256} << 10;
 // at most.
 constexpr size_t kJointArenaUnit = size_t{4} << 20;
 constexpr size_t kMostJointArenas = 256;
-// Where the system gave none, or a peer does not stop writing.
+// Where the system gave none.
 constexpr absl::Duration kJointRetry = absl::Seconds(10);
-// A peer delays the end of what it writes to by 200 ms each (the software
-// device's kRevokeLimitNs). So many, and the rest waits for the next time.
-constexpr int kMostFailedFrees = 3;
-// Of one who presses for the bytes. Making 256 MiB takes a fifth of that.
+// A peer that does not stop writing delays the end of a region by 200 ms, in
+// vain (the software device's kRevokeLimitNs). It is tried again after this.
+constexpr absl::Duration kHeldRetry = absl::Seconds(5);
+// Whoever presses for such bytes waits so long.
 constexpr absl::Duration kJointWait = absl::Seconds(1);
 
 // A larger buffer would be out of the cache before it is written to.
@@ -105,6 +105,8 @@ RegisteredMemory::~RegisteredMemory() {
   std::thread worker;
   {
     absl::MutexLock lock(&mutex_);
+    joint_stops_ = true;
+    joint_wake_.Signal();
     worker.swap(joint_worker_);
   }
   if (worker.joinable()) worker.join();
@@ -173,41 +175,30 @@ absl::StatusOr<rpc::Buffer> RegisteredMemory::AllocateJoint(uint64_t owner,
 }
 
 void RegisteredMemory::StartMakingJoint(uint64_t owner, size_t bytes) {
-  if (joint_works_ || absl::Now() < no_joint_before_) return;
+  if (joint_for_ != kShared || absl::Now() < no_joint_before_) return;
   const uint64_t limit = budget_bytes_ / 2;
   if (registered_bytes_ + bytes > limit) ReleaseFreeArenas(owner);
-  uint64_t released_bytes = 0;
-  size_t released = 0;
-  if (MayFreeReleased()) {
-    released = released_.size();
-    for (const auto& region : released_) released_bytes += region->size();
+  uint64_t rest = registered_bytes_;  // once that is freed
+  for (const auto& region : released_) rest -= region->size();
+  if (rest + bytes > limit ||
+      joint_arenas_ - released_.size() >= kMostJointArenas) {
+    return;
   }
-  if (registered_bytes_ - released_bytes + bytes <= limit &&
-      joint_arenas_ - released < kMostJointArenas) {
-    joint_for_ = owner;
-    joint_bytes_ = bytes;
+  if (!joint_worker_.joinable()) {
+    try {
+      joint_worker_ = std::thread([this] { DoJointWork(); });
+    } catch (const std::system_error&) {
+      no_joint_before_ = absl::Now() + kJointRetry;
+      return;
+    }
   }
-  StartJointWork();
+  joint_for_ = owner;
+  joint_bytes_ = bytes;
+  joint_wake_.Signal();
 }
 
-bool RegisteredMemory::MayFreeReleased() const {
-  return !released_.empty() && absl::Now() >= no_free_before_;
-}
-
-bool RegisteredMemory::HasJointWork() const {
-  return joint_for_ != kShared || MayFreeReleased();
-}
-
-void RegisteredMemory::StartJointWork() {
-  if (joint_works_ || !HasJointWork()) return;
-  if (joint_worker_.joinable()) joint_worker_.join();  // it is on its way out
-  try {
-    joint_worker_ = std::thread([this] { DoJointWork(); });
-    joint_works_ = true;
-  } catch (const std::system_error&) {
-    joint_for_ = kShared;
-    no_joint_before_ = absl::Now() + kJointRetry;
-  }
+void RegisteredMemory::CancelMakingJoint() {
+  joint_for_ = joint_makes_ ? kRetired : kShared;
 }
 
 void RegisteredMemory::DoJointWork() {
@@ -216,49 +207,42 @@ void RegisteredMemory::DoJointWork() {
   const sched_param normal = {};
   pthread_setschedparam(pthread_self(), SCHED_OTHER, &normal);
   absl::MutexLock lock(&mutex_);
-  while (HasJointWork()) {
-    FreeReleased();
-    if (joint_for_ != kShared) MakeJoint();
-  }
-  joint_works_ = false;
-}
-
-void RegisteredMemory::FreeReleased() {
-  std::vector<std::unique_ptr<MemoryRegion>> failed;
-  while (MayFreeReleased() && failed.size() < kMostFailedFrees) {
-    std::unique_ptr<MemoryRegion> region = std::move(released_.back());
-    released_.pop_back();
-    const size_t bytes = region->size();
-    mutex_.Unlock();
-    const bool freed = region->Free() == 0;
-    mutex_.Lock();
-    if (!freed) {
-      failed.push_back(std::move(region));
-      continue;
+  while (!joint_stops_) {
+    if (!released_.empty()) {
+      std::unique_ptr<MemoryRegion> region = std::move(released_.back());
+      released_.pop_back();
+      FreeJoint(std::move(region));
+    } else if (joint_for_ != kShared) {
+      MakeJoint();
+    } else if (held_.empty()) {
+      joint_wake_.Wait(&mutex_);
+    } else if (joint_wake_.WaitWithDeadline(&mutex_, held_until_)) {
+      // One at a time, as it may be in vain for as long as that takes.
+      std::unique_ptr<MemoryRegion> region;
+      do {
+        region = std::move(held_.front());
+        held_.pop_front();
+      } while (FreeJoint(std::move(region)) && !held_.empty());
     }
-    registered_bytes_ -= bytes;
-    --joint_arenas_;
   }
-  if (failed.empty()) return;
-  released_.insert(released_.begin(), std::move_iterator(failed.begin()),
-                   std::move_iterator(failed.end()));
-  no_free_before_ = absl::Now() + kJointRetry;
 }
 
 void RegisteredMemory::MakeJoint() {
   const size_t bytes = joint_bytes_;
-  // Not where what was released is still there.
-  if (joint_for_ == kRetired || registered_bytes_ + bytes > budget_bytes_ / 2 ||
-      joint_arenas_ == kMostJointArenas) {
+  // Not where what was to be freed is still there.
+  if (registered_bytes_ + bytes > budget_bytes_ / 2 ||
+      joint_arenas_ >= kMostJointArenas) {
     joint_for_ = kShared;
     return;
   }
   registered_bytes_ += bytes;
   ++joint_arenas_;
+  joint_makes_ = true;
   mutex_.Unlock();
   absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
       MemoryRegion::Create(pd_, bytes, access_, MemoryUse::kJointReads);
   mutex_.Lock();
+  joint_makes_ = false;
   const uint64_t owner = std::exchange(joint_for_, kShared);
   if (!region.ok()) {
     no_joint_before_ = absl::Now() + kJointRetry;
@@ -271,18 +255,38 @@ void RegisteredMemory::MakeJoint() {
   }
 }
 
-bool RegisteredMemory::WaitForJointWork() {
-  if (joint_for_ != kShared) joint_for_ = kRetired;  // nobody uses that yet
-  StartJointWork();
-  if (!joint_works_) return false;
-  const auto done = +[](bool* works) { return !*works; };
-  mutex_.AwaitWithTimeout(absl::Condition(done, &joint_works_), kJointWait);
+bool RegisteredMemory::FreeJoint(std::unique_ptr<MemoryRegion> region) {
+  const size_t bytes = region->size();
+  joint_frees_ = true;
+  mutex_.Unlock();
+  const bool freed = region->Free() == 0;
+  mutex_.Lock();
+  joint_frees_ = false;
+  if (!freed) {
+    held_.push_back(std::move(region));
+    held_until_ = absl::Now() + kHeldRetry;
+    return false;
+  }
+  registered_bytes_ -= bytes;
+  --joint_arenas_;
   return true;
+}
+
+bool RegisteredMemory::WaitForJointWork(size_t bytes) {
+  CancelMakingJoint();
+  if (!joint_makes_ && !joint_frees_ && released_.empty()) return false;
+  const auto made = +[](bool* makes) { return !*makes; };
+  mutex_.Await(absl::Condition(made, &joint_makes_));
+  const auto done = [this, bytes]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    return registered_bytes_ + bytes <= budget_bytes_ ||
+           (released_.empty() && !joint_frees_);
+  };
+  return mutex_.AwaitWithTimeout(absl::Condition(&done), kJointWait);
 }
 
 void RegisteredMemory::ReleaseJoint(uint64_t owner) {
   absl::MutexLock lock(&mutex_);
-  if (joint_for_ == owner) joint_for_ = kRetired;
+  if (joint_for_ == owner) CancelMakingJoint();
   for (auto it = arenas_.begin(); it != arenas_.end();) {
     Arena& arena = *it->second;
     if (arena.owner == owner && arena.used_bytes == 0) {
@@ -292,7 +296,6 @@ void RegisteredMemory::ReleaseJoint(uint64_t owner) {
     if (arena.owner == owner) Retire(arena);
     ++it;
   }
-  StartJointWork();
 }
 
 void RegisteredMemory::Retire(Arena& arena) {
@@ -463,7 +466,7 @@ void RegisteredMemory::ReturnToSlab(Block* block) {
 
 absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
   bytes = RoundUp(bytes, kPageBytes);
-  for (bool has_waited = false;;) {
+  for (;;) {
     Run run;
     if (FindFreeRun(kShared, bytes, &run)) return run;
     if (growing_) {
@@ -478,7 +481,10 @@ absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
       ReleaseEmptySlabs();
       if (FindFreeRun(kShared, bytes, &run)) return run;
       ReleaseFreeArenas();
-      if (!std::exchange(has_waited, true) && WaitForJointWork()) continue;
+      if (registered_bytes_ + bytes > budget_bytes_ &&
+          WaitForJointWork(bytes)) {
+        continue;
+      }
     }
     // Others may take of what it adds before this one does.
     if (absl::Status status = Grow(bytes); !status.ok()) return status;
@@ -523,7 +529,6 @@ void RegisteredMemory::GiveRun(const Run& run) {
   InsertFree(merged);
   if (run.arena->owner == kRetired && run.arena->used_bytes == 0) {
     ReleaseArena(arenas_.find(run.arena->region->data()));
-    StartJointWork();
   }
 }
 
@@ -612,6 +617,7 @@ RegisteredMemory::ArenaMap::iterator RegisteredMemory::ReleaseArena(
     registered_bytes_ -= region->size();
   } else {
     released_.push_back(std::move(region));
+    joint_wake_.Signal();
   }
   return arenas_.erase(arena);
 }

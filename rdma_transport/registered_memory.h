@@ -26,6 +26,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -72,8 +73,8 @@ class RegisteredMemory {
   // registered.
   absl::StatusOr<rpc::Buffer> AllocateJoint(uint64_t owner, size_t bytes)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives the arenas of that back, those in use with their last buffer. What a
-  // peer does not stop writing to stays in the budget until it does.
+  // Has the arenas of that given back, those in use with their last buffer.
+  // What a peer does not stop writing to counts in the budget until it does.
   void ReleaseJoint(uint64_t owner) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Lets go of a buffer that was sent, whatever became of that. Where CPUs of
@@ -163,17 +164,16 @@ class RegisteredMemory {
   absl::Status Grow(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void StartMakingJoint(uint64_t owner, size_t bytes)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Has a thread do what there is to do, unless one does.
-  void StartJointWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool HasJointWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MayFreeReleased() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void CancelMakingJoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The thread's.
   void DoJointWork() ABSL_LOCKS_EXCLUDED(mutex_);
   // Both let go of the lock meanwhile.
-  void FreeReleased() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void MakeJoint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Lets go of the lock until it is done, for a while at most. False: there was
-  // nothing to wait for.
-  bool WaitForJointWork() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool FreeJoint(std::unique_ptr<MemoryRegion> region)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets go of the lock until `bytes` fit into the budget or all is freed that
+  // can be. False: there is nothing to wait for, or it takes too long.
+  bool WaitForJointWork(size_t bytes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Of its size, which is accounted for.
   void AddArena(std::unique_ptr<MemoryRegion> region, uint64_t owner)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -210,17 +210,23 @@ class RegisteredMemory {
       ABSL_GUARDED_BY(mutex_);
   std::array<SizeClass, kClasses> classes_ ABSL_GUARDED_BY(mutex_);
   uint64_t registered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Being made, and of released_, included, as in registered_bytes_.
+  // Joint memory's part. What is being made or freed is in both sums.
   size_t joint_arenas_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::thread joint_worker_ ABSL_GUARDED_BY(mutex_);
-  bool joint_works_ ABSL_GUARDED_BY(mutex_) = false;
-  // Its work: what is to be freed, and at the end what was not tried yet.
-  std::vector<std::unique_ptr<MemoryRegion>> released_ ABSL_GUARDED_BY(mutex_);
-  absl::Time no_free_before_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  // And whose is to be made (kShared: nobody's), and how much.
+  // Whose is to be made (kShared: nobody's), and how much; and whether that is
+  // under way.
   uint64_t joint_for_ ABSL_GUARDED_BY(mutex_) = kShared;
   size_t joint_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool joint_makes_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Time no_joint_before_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  // What is to be freed, whether that is under way, what it was tried with in
+  // vain, the oldest first, and when that is tried again.
+  std::vector<std::unique_ptr<MemoryRegion>> released_ ABSL_GUARDED_BY(mutex_);
+  bool joint_frees_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<std::unique_ptr<MemoryRegion>> held_ ABSL_GUARDED_BY(mutex_);
+  absl::Time held_until_ ABSL_GUARDED_BY(mutex_);
+  std::thread joint_worker_ ABSL_GUARDED_BY(mutex_);
+  absl::CondVar joint_wake_;  // there is work
+  bool joint_stops_ ABSL_GUARDED_BY(mutex_) = false;
   size_t next_arena_bytes_ ABSL_GUARDED_BY(mutex_);
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t live_blocks_ ABSL_GUARDED_BY(mutex_) = 0;

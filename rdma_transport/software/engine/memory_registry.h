@@ -71,7 +71,8 @@ class MemoryRegistry {
   // EACCES (remote writing in an arena that peers only read), ENOMEM.
   MemoryRegion* RegMr(ProtectionDomain* pd, void* addr, size_t length,
                       int access);
-  // EBUSY: a window is bound to it.
+  // EBUSY: a window is bound to it, or a peer writes to it; a later try may
+  // succeed.
   int DeregMr(MemoryRegion* region);
 
   MemoryWindow* AllocMw(ProtectionDomain* pd, ibv_mw_type type);
