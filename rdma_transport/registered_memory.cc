@@ -223,6 +223,7 @@ void RegisteredMemory::DoJointWork() {
         region = std::move(held_.front());
         held_.pop_front();
       } while (FreeJoint(std::move(region)) && !held_.empty());
+      held_until_ = absl::Now() + kHeldRetry;
     }
   }
 }
@@ -263,8 +264,8 @@ bool RegisteredMemory::FreeJoint(std::unique_ptr<MemoryRegion> region) {
   mutex_.Lock();
   joint_frees_ = false;
   if (!freed) {
+    if (held_.empty()) held_until_ = absl::Now() + kHeldRetry;
     held_.push_back(std::move(region));
-    held_until_ = absl::Now() + kHeldRetry;
     return false;
   }
   registered_bytes_ -= bytes;
@@ -274,6 +275,8 @@ bool RegisteredMemory::FreeJoint(std::unique_ptr<MemoryRegion> region) {
 
 bool RegisteredMemory::WaitForJointWork(size_t bytes) {
   CancelMakingJoint();
+  // Nor is it made again meanwhile: this one would never see the room.
+  no_joint_before_ = std::max(no_joint_before_, absl::Now() + kJointWait);
   if (!joint_makes_ && !joint_frees_ && released_.empty()) return false;
   const auto made = +[](bool* makes) { return !*makes; };
   mutex_.Await(absl::Condition(made, &joint_makes_));
