@@ -2,7 +2,6 @@
 
 #include <infiniband/verbs.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <type_traits>
 
@@ -22,8 +21,7 @@ bool Has(const ibv_device_attr& attributes, unsigned int flag) {
 
 std::vector<Capability> CapabilitiesOf(const Device& device) {
   const ibv_device_attr& has = device.attributes;
-  const rdma::DeviceUse use = rdma::UseOf(
-      has, std::min(device.max_inline_data, rdma::Device::kUsefulInlineOnNic));
+  const rdma::DeviceUse use = rdma::UseOf(has, device.useful_inline_data);
   return {
       {"max_qp", Count(has.max_qp), {}, false, "QPs: one a connection"},
       {"max_qp_wr", Count(has.max_qp_wr), use.send_queue_depth, false,

@@ -104,6 +104,7 @@ std::unique_ptr<rdma::Device> OpenDevice(rdma::Provider* provider,
   if (!opened.ok()) return nullptr;
   device.attributes = (*opened)->attributes();
   device.max_inline_data = (*opened)->max_inline_data();
+  device.useful_inline_data = (*opened)->useful_inline_data();
   return *std::move(opened);
 }
 

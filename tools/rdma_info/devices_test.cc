@@ -29,6 +29,7 @@ TEST(DevicesTest, TheSoftwareDeviceIsAlwaysThere) {
   EXPECT_TRUE(devices[0].opened.ok()) << devices[0].opened;
   EXPECT_GT(devices[0].attributes.max_qp, 0);
   EXPECT_GT(devices[0].max_inline_data, 0u);
+  EXPECT_EQ(devices[0].useful_inline_data, devices[0].max_inline_data);
 }
 
 TEST(DevicesTest, ADeviceThatCannotBeOpenedIsShownWithTheReason) {

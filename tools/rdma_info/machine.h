@@ -78,7 +78,8 @@ struct Device {
   std::vector<Port> ports;
   ibv_device_attr attributes = {};
   uint32_t max_inline_data = 0;
-  bool has_odp = false;  // on-demand paging, of RC
+  uint32_t useful_inline_data = 0;  // rdma::Device's
+  bool has_odp = false;             // on-demand paging, of RC
 };
 
 // --- Network -----------------------------------------------------------------

@@ -40,6 +40,7 @@ Device Nic(const std::string& name) {
   device.node_type = "CA";
   device.attributes = NicAttributes();
   device.max_inline_data = 956;
+  device.useful_inline_data = 512;
   return device;
 }
 
