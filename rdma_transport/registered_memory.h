@@ -7,8 +7,8 @@
 // are runs of pages of their own, page-aligned, of any size that the budget
 // allows.
 //
-//   auto memory = RegisteredMemory::Create(context, pd, budget_bytes);
-//   absl::StatusOr<rpc::Buffer> buffer = memory->Allocate(1 << 20);
+//   RegisteredMemory memory(pd, budget_bytes);
+//   absl::StatusOr<rpc::Buffer> buffer = memory.Allocate(1 << 20);
 //   sge.lkey = RegisteredMemory::LkeyOf(*buffer);
 //
 // A buffer may outlive whoever allocated it, even its channel: an owner that is
