@@ -278,8 +278,7 @@ void Poller::DriveWithoutCallbacks(absl::FunctionRef<bool()> done) {
   if ((others_wanted || callbacks_are_due) && NudgeWaiter()) return;
   if (sleepers_.load(std::memory_order_seq_cst) > 0) {
     if (others_wanted || callbacks_are_due) WakeSleepers();
-  } else if (others_wanted &&
-             coming_keepers_.load(std::memory_order_seq_cst) == 0) {
+  } else if (others_wanted) {
     SendKeeper();
   }
 }

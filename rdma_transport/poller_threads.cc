@@ -161,7 +161,8 @@ bool Poller::ParkKeeper() {
 void Poller::SendKeeper() {
   absl::MutexLock lock(&keepers_mutex_);
   if (stopping_.load() || !keepers_started_.load()) return;
-  if (called_keepers_ > 0) return;
+  // One that comes waits for a CPU only, and so would another one.
+  if (coming_keepers_.load(std::memory_order_seq_cst) > 0) return;
   if (parked_keepers_ > 0) {
     ++called_keepers_;
     coming_keepers_.fetch_add(1, std::memory_order_seq_cst);
