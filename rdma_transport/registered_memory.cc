@@ -1,14 +1,10 @@
 #include "rdma_transport/registered_memory.h"
 
-#include <pthread.h>
-#include <sched.h>
-
 #include <algorithm>
 #include <bit>
-#include <system_error>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "memory/round_up.h"
 #include "rdma_transport/device_use.h"
 
 namespace rdma {
@@ -17,24 +13,9 @@ namespace {
 constexpr size_t kFirstArenaBytes = size_t{4} << 20;
 constexpr size_t kLargestArenaBytes = size_t{256} << 20;
 constexpr size_t kSmallestSlabBytes = size_t{256} << 10;
-// Of joint memory: huge pages, and few arenas, as a software device has 4,096
-// at most.
-constexpr size_t kJointArenaUnit = size_t{4} << 20;
-constexpr size_t kMostJointArenas = 256;
-// Where the system gave none.
-constexpr absl::Duration kJointRetry = absl::Seconds(10);
-// A peer that does not stop writing delays the end of a region by 200 ms, in
-// vain (the software device's kRevokeLimitNs). It is tried again after this.
-constexpr absl::Duration kHeldRetry = absl::Seconds(5);
-// Whoever presses for such bytes waits so long.
-constexpr absl::Duration kJointWait = absl::Seconds(1);
 
 // A larger buffer would be out of the cache before it is written to.
 constexpr size_t kMostTakenBack = size_t{16} << 10;
-
-constexpr size_t RoundUp(size_t bytes, size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 
 }  // namespace
 
@@ -105,9 +86,9 @@ RegisteredMemory::~RegisteredMemory() {
   std::thread worker;
   {
     absl::MutexLock lock(&mutex_);
-    joint_stops_ = true;
+    joint_.stops = true;
     joint_wake_.Signal();
-    worker.swap(joint_worker_);
+    worker.swap(joint_.thread);
   }
   if (worker.joinable()) worker.join();
   absl::MutexLock lock(&mutex_);
@@ -164,153 +145,14 @@ absl::StatusOr<rpc::Buffer> RegisteredMemory::AllocateJoint(uint64_t owner,
                                                             size_t bytes) {
   absl::MutexLock lock(&mutex_);
   Run run;
-  if (!FindFreeRun(owner, RoundUp(bytes, kPageBytes), &run)) {
-    StartMakingJoint(owner, RoundUp(bytes, kJointArenaUnit));
+  if (!FindFreeRun(owner, memory::RoundUp(bytes, kPageBytes), &run)) {
+    StartMakingJoint(owner, bytes);
     return absl::ResourceExhaustedError("there is no joint memory yet");
   }
   Block* const block = NewRunBlock(run);
   ++live_blocks_;
   block->MakeReady();
   return rpc::Buffer(block, block->data(), bytes);
-}
-
-void RegisteredMemory::StartMakingJoint(uint64_t owner, size_t bytes) {
-  if (joint_for_ != kShared || absl::Now() < no_joint_before_) return;
-  const uint64_t limit = budget_bytes_ / 2;
-  if (registered_bytes_ + bytes > limit) ReleaseFreeArenas(owner);
-  uint64_t rest = registered_bytes_;  // once that is freed
-  for (const auto& region : released_) rest -= region->size();
-  if (rest + bytes > limit ||
-      joint_arenas_ - released_.size() >= kMostJointArenas) {
-    return;
-  }
-  if (!joint_worker_.joinable()) {
-    try {
-      joint_worker_ = std::thread([this] { DoJointWork(); });
-    } catch (const std::system_error&) {
-      no_joint_before_ = absl::Now() + kJointRetry;
-      return;
-    }
-  }
-  joint_for_ = owner;
-  joint_bytes_ = bytes;
-  joint_wake_.Signal();
-}
-
-void RegisteredMemory::CancelMakingJoint() {
-  joint_for_ = joint_makes_ ? kRetired : kShared;
-}
-
-void RegisteredMemory::DoJointWork() {
-  pthread_setname_np(pthread_self(), "verbena-memory");
-  // Whatever the driver's, which may be a real-time one.
-  const sched_param normal = {};
-  pthread_setschedparam(pthread_self(), SCHED_OTHER, &normal);
-  absl::MutexLock lock(&mutex_);
-  while (!joint_stops_) {
-    if (!released_.empty()) {
-      std::unique_ptr<MemoryRegion> region = std::move(released_.back());
-      released_.pop_back();
-      FreeJoint(std::move(region));
-    } else if (joint_for_ != kShared) {
-      MakeJoint();
-    } else if (held_.empty()) {
-      joint_wake_.Wait(&mutex_);
-    } else if (joint_wake_.WaitWithDeadline(&mutex_, held_until_)) {
-      // One at a time, as it may be in vain for as long as that takes.
-      std::unique_ptr<MemoryRegion> region;
-      do {
-        region = std::move(held_.front());
-        held_.pop_front();
-      } while (FreeJoint(std::move(region)) && !held_.empty());
-      held_until_ = absl::Now() + kHeldRetry;
-    }
-  }
-}
-
-void RegisteredMemory::MakeJoint() {
-  const size_t bytes = joint_bytes_;
-  // Not where what was to be freed is still there.
-  if (registered_bytes_ + bytes > budget_bytes_ / 2 ||
-      joint_arenas_ >= kMostJointArenas) {
-    joint_for_ = kShared;
-    return;
-  }
-  registered_bytes_ += bytes;
-  ++joint_arenas_;
-  joint_makes_ = true;
-  mutex_.Unlock();
-  absl::StatusOr<std::unique_ptr<MemoryRegion>> region =
-      MemoryRegion::Create(pd_, bytes, access_, MemoryUse::kJointReads);
-  mutex_.Lock();
-  joint_makes_ = false;
-  const uint64_t owner = std::exchange(joint_for_, kShared);
-  if (!region.ok()) {
-    no_joint_before_ = absl::Now() + kJointRetry;
-    registered_bytes_ -= bytes;
-    --joint_arenas_;
-  } else if (owner == kRetired) {
-    released_.push_back(*std::move(region));
-  } else {
-    AddArena(*std::move(region), owner);
-  }
-}
-
-bool RegisteredMemory::FreeJoint(std::unique_ptr<MemoryRegion> region) {
-  const size_t bytes = region->size();
-  joint_frees_ = true;
-  mutex_.Unlock();
-  const bool freed = region->Free() == 0;
-  mutex_.Lock();
-  joint_frees_ = false;
-  if (!freed) {
-    if (held_.empty()) held_until_ = absl::Now() + kHeldRetry;
-    held_.push_back(std::move(region));
-    return false;
-  }
-  registered_bytes_ -= bytes;
-  --joint_arenas_;
-  return true;
-}
-
-bool RegisteredMemory::WaitForJointWork(size_t bytes) {
-  CancelMakingJoint();
-  // Nor is it made again meanwhile: this one would never see the room.
-  no_joint_before_ = std::max(no_joint_before_, absl::Now() + kJointWait);
-  if (!joint_makes_ && !joint_frees_ && released_.empty()) return false;
-  const auto made = +[](bool* makes) { return !*makes; };
-  mutex_.Await(absl::Condition(made, &joint_makes_));
-  const auto done = [this, bytes]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return registered_bytes_ + bytes <= budget_bytes_ ||
-           (released_.empty() && !joint_frees_);
-  };
-  return mutex_.AwaitWithTimeout(absl::Condition(&done), kJointWait);
-}
-
-void RegisteredMemory::ReleaseJoint(uint64_t owner) {
-  absl::MutexLock lock(&mutex_);
-  if (joint_for_ == owner) CancelMakingJoint();
-  for (auto it = arenas_.begin(); it != arenas_.end();) {
-    Arena& arena = *it->second;
-    if (arena.owner == owner && arena.used_bytes == 0) {
-      it = ReleaseArena(it);
-      continue;
-    }
-    if (arena.owner == owner) Retire(arena);
-    ++it;
-  }
-}
-
-void RegisteredMemory::Retire(Arena& arena) {
-  std::vector<Run> free;
-  std::byte* const end = arena.region->data() + arena.region->size();
-  for (auto it = free_by_address_.lower_bound(arena.region->data());
-       it != free_by_address_.end() && it->first < end;) {
-    free.push_back(it->second);
-    EraseFree(it++);
-  }
-  arena.owner = kRetired;
-  for (const Run& run : free) InsertFree(run);
 }
 
 void RegisteredMemory::TakeBack(rpc::Buffer buffer) {
@@ -468,7 +310,7 @@ void RegisteredMemory::ReturnToSlab(Block* block) {
 }
 
 absl::StatusOr<RegisteredMemory::Run> RegisteredMemory::TakeRun(size_t bytes) {
-  bytes = RoundUp(bytes, kPageBytes);
+  bytes = memory::RoundUp(bytes, kPageBytes);
   for (;;) {
     Run run;
     if (FindFreeRun(kShared, bytes, &run)) return run;
@@ -619,7 +461,7 @@ RegisteredMemory::ArenaMap::iterator RegisteredMemory::ReleaseArena(
   if (arena->second->owner == kShared) {
     registered_bytes_ -= region->size();
   } else {
-    released_.push_back(std::move(region));
+    joint_.released.push_back(std::move(region));
     joint_wake_.Signal();
   }
   return arenas_.erase(arena);

@@ -133,6 +133,26 @@ class RegisteredMemory {
     int empty_slabs = 0;
   };
 
+  // Joint memory's arenas, and what its thread is to do. What is being made or
+  // freed, or is held, counts among the arenas and registered bytes.
+  struct JointWork {
+    size_t arenas = 0;
+    // Whose arena is to be made (kShared: nobody's), how large, whether that is
+    // under way, and until when none is made.
+    uint64_t made_for = kShared;
+    size_t bytes = 0;
+    bool making = false;
+    absl::Time none_before = absl::InfinitePast();
+    // What is to be freed, and whether some is being freed.
+    std::vector<std::unique_ptr<MemoryRegion>> released;
+    bool freeing = false;
+    // What that was tried with in vain, the oldest first; when it is again.
+    std::deque<std::unique_ptr<MemoryRegion>> held;
+    absl::Time held_until;
+    std::thread thread;
+    bool stops = false;
+  };
+
   static int ClassOf(size_t bytes);
   static size_t ClassBytes(int index) { return kSmallestClassBytes << index; }
 
@@ -210,23 +230,8 @@ class RegisteredMemory {
       ABSL_GUARDED_BY(mutex_);
   std::array<SizeClass, kClasses> classes_ ABSL_GUARDED_BY(mutex_);
   uint64_t registered_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Joint memory's part. What is being made or freed is in both sums.
-  size_t joint_arenas_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Whose is to be made (kShared: nobody's), and how much; and whether that is
-  // under way.
-  uint64_t joint_for_ ABSL_GUARDED_BY(mutex_) = kShared;
-  size_t joint_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-  bool joint_makes_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Time no_joint_before_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  // What is to be freed, whether that is under way, what it was tried with in
-  // vain, the oldest first, and when that is tried again.
-  std::vector<std::unique_ptr<MemoryRegion>> released_ ABSL_GUARDED_BY(mutex_);
-  bool joint_frees_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<std::unique_ptr<MemoryRegion>> held_ ABSL_GUARDED_BY(mutex_);
-  absl::Time held_until_ ABSL_GUARDED_BY(mutex_);
-  std::thread joint_worker_ ABSL_GUARDED_BY(mutex_);
-  absl::CondVar joint_wake_;  // there is work
-  bool joint_stops_ ABSL_GUARDED_BY(mutex_) = false;
+  JointWork joint_ ABSL_GUARDED_BY(mutex_);
+  absl::CondVar joint_wake_;  // there is work, or its end
   size_t next_arena_bytes_ ABSL_GUARDED_BY(mutex_);
   bool growing_ ABSL_GUARDED_BY(mutex_) = false;
   uint64_t live_blocks_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -6,12 +6,10 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "memory/round_up.h"
+
 namespace rdma {
 namespace {
-
-size_t RoundUp(size_t bytes, size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
 
 size_t PageBytes() { return static_cast<size_t>(sysconf(_SC_PAGESIZE)); }
 
@@ -31,7 +29,7 @@ void* MapAligned(size_t bytes) {
   auto* const mapped = static_cast<char*>(Map(bytes + kHugePageBytes, 0));
   if (mapped == nullptr) return nullptr;
   const auto start = reinterpret_cast<uintptr_t>(mapped);
-  const size_t front = RoundUp(start, kHugePageBytes) - start;
+  const size_t front = memory::RoundUp(start, kHugePageBytes) - start;
   char* const aligned = mapped + front;
   if (front != 0) munmap(mapped, front);
   if (front != kHugePageBytes) munmap(aligned + bytes, kHugePageBytes - front);
@@ -62,7 +60,7 @@ void* AllocateArena(size_t bytes) {
   if (memory == nullptr) return nullptr;
   // A hint: where it is refused, small pages do.
   if (huge) madvise(memory, bytes, MADV_HUGEPAGE);
-  if (Populate(memory, RoundUp(bytes, PageBytes()))) return memory;
+  if (Populate(memory, memory::RoundUp(bytes, PageBytes()))) return memory;
   const int error = errno;
   FreeArena(memory, bytes);
   errno = error;
@@ -70,7 +68,7 @@ void* AllocateArena(size_t bytes) {
 }
 
 void FreeArena(void* memory, size_t bytes) {
-  munmap(memory, RoundUp(bytes, PageBytes()));
+  munmap(memory, memory::RoundUp(bytes, PageBytes()));
 }
 
 }  // namespace rdma

@@ -11,6 +11,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "memory/round_up.h"
 
 #ifndef MADV_COLLAPSE
 #define MADV_COLLAPSE 25
@@ -33,10 +34,6 @@ absl::Status ErrnoStatus(std::string_view what) {
   return absl::InternalError(text);
 }
 
-size_t RoundUp(size_t bytes, size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
 // Maps the file; large ones on a huge page boundary, so that the kernel can use
 // huge pages where the host allows them for shared memory.
 absl::StatusOr<Mapping> Map(int fd, size_t bytes, int protection) {
@@ -52,7 +49,7 @@ absl::StatusOr<Mapping> Map(int fd, size_t bytes, int protection) {
   if (reserved == MAP_FAILED) return ErrnoStatus("mmap");
   auto* const start = static_cast<std::byte*>(reserved);
   auto* const base = reinterpret_cast<std::byte*>(
-      RoundUp(reinterpret_cast<uintptr_t>(reserved), kHugePageBytes));
+      memory::RoundUp(reinterpret_cast<uintptr_t>(reserved), kHugePageBytes));
   if (mmap(base, bytes, protection, MAP_SHARED | MAP_FIXED, fd, 0) ==
       MAP_FAILED) {
     const absl::Status status = ErrnoStatus("mmap");
@@ -109,7 +106,7 @@ absl::StatusOr<Segment> Segment::Create(const char* name, size_t bytes,
     return absl::InvalidArgumentError(
         absl::StrCat("a shared segment of ", bytes, " bytes"));
   }
-  bytes = RoundUp(bytes, static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+  bytes = memory::RoundUp(bytes, static_cast<size_t>(sysconf(_SC_PAGESIZE)));
   UniqueFd fd(memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!fd) return ErrnoStatus("memfd_create");
   if (ftruncate(fd.get(), static_cast<off_t>(bytes)) != 0) {
